@@ -1,0 +1,183 @@
+//! API versions and extensions, and the reduction of the model to what they require.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::error::RegistryError;
+use crate::model::*;
+use crate::values;
+use crate::xml::*;
+
+pub(crate) fn read(root: Root<'_, '_>, registry: &mut Registry, faults: &mut Faults) {
+    for node in root.at("feature").into_iter().filter(|it| is_for_vulkan(*it)) {
+        let number = faults.attribute(root, node, "number").to_owned();
+        let name = format!("VK_VERSION_{}", number.replace('.', "_"));
+        // Newer registries split a version into base, compute and graphics parts; they are one block to us.
+        let mut block = match registry.blocks.iter().position(|it| it.name == name) {
+            Some(at) => registry.blocks.remove(at),
+            None => empty_block(name, number, BlockKind::Version),
+        };
+        read_requirements(root, node, &mut block, None, faults);
+        registry.blocks.push(block);
+    }
+    for node in root.at("extensions/extension") {
+        if list(node, "supported").iter().any(|it| it == "vulkan") {
+            let block = extension(root, node, faults);
+            registry.blocks.push(block);
+        }
+    }
+}
+
+fn empty_block(name: String, number: String, kind: BlockKind) -> Block {
+    Block {
+        name,
+        number,
+        kind,
+        platform: None,
+        depends: None,
+        promoted_to: None,
+        deprecated_by: None,
+        provisional: false,
+        types: vec![],
+        commands: vec![],
+        enums: vec![],
+    }
+}
+
+fn extension(root: Root<'_, '_>, node: Node<'_, '_>, faults: &mut Faults) -> Block {
+    let name = faults.attribute(root, node, "name").to_owned();
+    let number = faults.attribute(root, node, "number").to_owned();
+    let kind = match node.attribute("type") {
+        Some("instance") => BlockKind::InstanceExtension,
+        Some("device") => BlockKind::DeviceExtension,
+        _ if root.file == "video.xml" => BlockKind::VideoHeader,
+        _ => {
+            faults.bad_value(root, node, "type", "instance or device");
+            BlockKind::DeviceExtension
+        }
+    };
+    let numeric = number.parse().ok();
+    let mut block = Block {
+        platform: text(node, "platform"),
+        depends: text(node, "depends"),
+        promoted_to: text(node, "promotedto"),
+        deprecated_by: text(node, "deprecatedby"),
+        provisional: node.attribute("provisional") == Some("true"),
+        ..empty_block(name, number, kind)
+    };
+    read_requirements(root, node, &mut block, numeric, faults);
+    block
+}
+
+fn read_requirements(
+    root: Root<'_, '_>,
+    node: Node<'_, '_>,
+    block: &mut Block,
+    extension_number: Option<i64>,
+    faults: &mut Faults,
+) {
+    for require in children(node, "require").filter(|it| is_for_vulkan(*it)) {
+        for it in require.children().filter(Node::is_element).filter(|it| is_for_vulkan(*it)) {
+            match it.tag_name().name() {
+                "type" => block.types.push(faults.attribute(root, it, "name").to_owned()),
+                "command" => block.commands.push(faults.attribute(root, it, "name").to_owned()),
+                "enum" => block.enums.push(values::extension(root, it, extension_number, faults)),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Removes everything that no version and no enabled extension requires, directly or through a field.
+///
+/// What is reached through a field only joins the block of the item that needs it.
+pub(crate) fn keep_required(registry: &mut Registry) {
+    let mut owner: BTreeMap<String, usize> = BTreeMap::new();
+    let mut open: Vec<(String, usize)> = Vec::new();
+    for (index, block) in registry.blocks.iter().enumerate().rev() {
+        for name in block.types.iter().chain(&block.commands) {
+            open.push((registry.resolve(name).to_owned(), index));
+        }
+    }
+    while let Some((name, index)) = open.pop() {
+        if owner.contains_key(&name) {
+            continue;
+        }
+        for needed in mentioned_by(registry, &name) {
+            open.insert(0, (registry.resolve(&needed).to_owned(), index));
+        }
+        owner.insert(name, index);
+    }
+    let kept: BTreeSet<&String> = owner.keys().collect();
+    registry.handles.retain(|name, _| kept.contains(name));
+    registry.enums.retain(|name, _| kept.contains(name));
+    registry.bitmasks.retain(|name, _| kept.contains(name));
+    registry.structs.retain(|name, _| kept.contains(name));
+    registry.commands.retain(|name, _| kept.contains(name));
+    registry.function_pointers.retain(|name, _| kept.contains(name));
+    let alias_targets: BTreeMap<String, String> = registry
+        .aliases
+        .iter()
+        .filter(|(_, to)| kept.contains(&registry.resolve(to).to_owned()))
+        .map(|(from, to)| (from.clone(), to.clone()))
+        .collect();
+    registry.aliases = alias_targets;
+    for (name, index) in owner {
+        let block = &mut registry.blocks[index];
+        if !block.types.contains(&name) && !block.commands.contains(&name) {
+            block.types.push(name);
+        }
+    }
+    let structs = &mut registry.structs;
+    let names: BTreeSet<String> = structs.keys().cloned().collect();
+    for it in structs.values_mut() {
+        it.extends.retain(|name| names.contains(name));
+    }
+}
+
+/// The names of types that an item's definition mentions.
+fn mentioned_by(registry: &Registry, name: &str) -> Vec<String> {
+    if let Some(it) = registry.structs.get(name) {
+        return it.fields.iter().map(|it| it.ty.base.clone()).collect();
+    }
+    if let Some(it) = registry.commands.get(name) {
+        let parameters = it.parameters.iter().map(|it| it.ty.base.clone());
+        return parameters.chain([it.result.base.clone()]).collect();
+    }
+    if let Some(it) = registry.function_pointers.get(name) {
+        let parameters = it.parameters.iter().map(|it| it.ty.base.clone());
+        return parameters.chain([it.result.base.clone()]).collect();
+    }
+    if let Some(it) = registry.bitmasks.get(name) {
+        return it.bits.iter().cloned().collect();
+    }
+    registry.handles.get(name).and_then(|it| it.parent.clone()).into_iter().collect()
+}
+
+/// Every type named by a field must be defined somewhere.
+pub(crate) fn check_references(registry: &Registry, faults: &mut Faults) {
+    let fields = registry.structs.iter().map(|(name, it)| (name, &it.fields));
+    let parameters = registry.commands.iter().map(|(name, it)| (name, &it.parameters));
+    for (item, fields) in fields.chain(parameters) {
+        for field in fields {
+            if !is_defined(registry, registry.resolve(&field.ty.base)) {
+                let name = field.ty.base.clone();
+                faults.errors.push(RegistryError::Undefined { item: item.clone(), name });
+            }
+        }
+    }
+}
+
+fn is_defined(registry: &Registry, name: &str) -> bool {
+    const C_TYPES: &[&str] = &[
+        "void", "char", "float", "double", "int", "size_t", "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t",
+        "uint16_t", "uint32_t", "uint64_t",
+    ];
+    C_TYPES.contains(&name)
+        || registry.base_types.contains_key(name)
+        || registry.external_types.contains_key(name)
+        || registry.function_pointers.contains_key(name)
+        || registry.handles.contains_key(name)
+        || registry.enums.contains_key(name)
+        || registry.bitmasks.contains_key(name)
+        || registry.structs.contains_key(name)
+}

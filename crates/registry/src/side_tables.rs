@@ -1,0 +1,118 @@
+//! The smaller tables: synchronization, formats, dynamic states, SPIR-V and video codecs.
+
+use crate::model::*;
+use crate::xml::*;
+
+pub(crate) fn read(root: Root<'_, '_>, registry: &mut Registry, faults: &mut Faults) {
+    read_sync(root, &mut registry.sync, faults);
+    for node in root.at("formats/format") {
+        let name = faults.attribute(root, node, "name").to_owned();
+        let format = format(root, node, faults);
+        registry.formats.insert(name, format);
+    }
+    for node in root.at("dynamicstates/dynamicstate") {
+        let name = faults.attribute(root, node, "name").to_owned();
+        registry.dynamic_states.insert(name, dynamic_state(node));
+    }
+    for node in root.at("spirvextensions/spirvextension") {
+        let name = faults.attribute(root, node, "name").to_owned();
+        registry.spirv_extensions.insert(name, spirv_enables(node));
+    }
+    for node in root.at("spirvcapabilities/spirvcapability") {
+        let name = faults.attribute(root, node, "name").to_owned();
+        registry.spirv_capabilities.insert(name, spirv_enables(node));
+    }
+    for node in root.at("videocodecs/videocodec") {
+        registry.video_codecs.push(VideoCodec {
+            name: faults.attribute(root, node, "name").to_owned(),
+            extend: text(node, "extend"),
+            value: text(node, "value"),
+            capabilities: children(node, "videocapabilities").filter_map(|it| text(it, "struct")).collect(),
+        });
+    }
+}
+
+fn read_sync(root: Root<'_, '_>, sync: &mut Sync, faults: &mut Faults) {
+    for node in root.at("sync/syncstage") {
+        sync.stages.push(SyncStage {
+            name: faults.attribute(root, node, "name").to_owned(),
+            alias: text(node, "alias"),
+            queues: child_list(node, "syncsupport", "queues"),
+            equivalent: child_list(node, "syncequivalent", "stage"),
+        });
+    }
+    for node in root.at("sync/syncaccess") {
+        sync.accesses.push(SyncAccess {
+            name: faults.attribute(root, node, "name").to_owned(),
+            alias: text(node, "alias"),
+            stages: child_list(node, "syncsupport", "stage"),
+            equivalent: child_list(node, "syncequivalent", "access"),
+        });
+    }
+    for node in root.at("sync/syncpipeline") {
+        let stages = children(node, "syncpipelinestage").map(|it| SyncPipelineStage {
+            name: it.text().unwrap_or_default().trim().to_owned(),
+            ordered: it.attribute("order") != Some("None"),
+            before: text(it, "before"),
+        });
+        sync.pipelines.push(SyncPipeline {
+            name: faults.attribute(root, node, "name").to_owned(),
+            depends: list(node, "depends"),
+            stages: stages.collect(),
+        });
+    }
+}
+
+fn child_list(node: Node<'_, '_>, element: &str, attribute: &str) -> Vec<String> {
+    child(node, element).map(|it| list(it, attribute)).unwrap_or_default()
+}
+
+fn format(root: Root<'_, '_>, node: Node<'_, '_>, faults: &mut Faults) -> Format {
+    let extent: Vec<u32> = list(node, "blockExtent").iter().filter_map(|it| it.parse().ok()).collect();
+    let components = children(node, "component").map(|it| FormatComponent {
+        name: faults.attribute(root, it, "name").to_owned(),
+        bits: it.attribute("bits").and_then(|bits| bits.parse().ok()),
+        numeric_format: faults.attribute(root, it, "numericFormat").to_owned(),
+        plane: faults.number(root, it, "planeIndex"),
+    });
+    let components = components.collect();
+    let planes = children(node, "plane").map(|it| FormatPlane {
+        index: faults.number(root, it, "index").unwrap_or_default(),
+        width_divisor: faults.number(root, it, "widthDivisor").unwrap_or(1),
+        height_divisor: faults.number(root, it, "heightDivisor").unwrap_or(1),
+        compatible: faults.attribute(root, it, "compatible").to_owned(),
+    });
+    let planes = planes.collect();
+    Format {
+        class: faults.attribute(root, node, "class").to_owned(),
+        block_size: faults.number(root, node, "blockSize").unwrap_or_default(),
+        texels_per_block: faults.number(root, node, "texelsPerBlock").unwrap_or(1),
+        block_extent: extent.try_into().unwrap_or([1, 1, 1]),
+        packed: faults.number(root, node, "packed"),
+        compressed: text(node, "compressed"),
+        chroma: text(node, "chroma"),
+        components,
+        planes,
+        spirv_image_format: child(node, "spirvimageformat").and_then(|it| text(it, "name")),
+    }
+}
+
+fn dynamic_state(node: Node<'_, '_>) -> DynamicState {
+    DynamicState {
+        shader_stage: list(node, "shaderstage"),
+        substate: text(node, "pipelinesubstate"),
+        requires_rasterization: node.attribute("requiresrasterization") == Some("true"),
+        commands: children(node, "dynamicstatecmd").filter_map(|it| text(it, "name")).collect(),
+    }
+}
+
+fn spirv_enables(node: Node<'_, '_>) -> Vec<SpirvEnable> {
+    children(node, "enable")
+        .map(|it| SpirvEnable {
+            version: text(it, "version"),
+            extension: text(it, "extension"),
+            feature: text(it, "struct").zip(text(it, "feature")),
+            property: text(it, "property").zip(text(it, "member")).zip(text(it, "value")).map(|((p, m), v)| (p, m, v)),
+        })
+        .collect()
+}

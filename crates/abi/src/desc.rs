@@ -1,0 +1,344 @@
+//! What the generator knows of every structure and command, as data for the walkers.
+//!
+//! A [`Layout`] describes the bytes of a structure, a union, or the parameters of a command. `fields` is for
+//! people: names, types, places. `work` is for walkers: the few things in those bytes that are not plain values,
+//! with inline structures already flattened into their owner. A walker copies the bytes and then does the work.
+
+use crate::HandleType;
+
+/// The bytes of a structure, union or parameter image.
+pub struct Layout {
+    /// The name in C; `vkCmdDraw` for its parameters, `vkCmdDraw:outputs` for its outputs.
+    pub name: &'static str,
+    pub size: u32,
+    pub align: u32,
+    /// The structure type, or [`Layout::NO_S_TYPE`].
+    pub s_type_raw: i32,
+    pub is_union: bool,
+    pub returned_only: bool,
+    pub fields: &'static [Field],
+    pub work: &'static [Work],
+    /// Padding that C leaves undefined and a record keeps zero.
+    pub gaps: &'static [Span],
+    /// What an output structure carries into the call: its type and the capacities of its arrays.
+    pub keep: &'static [Span],
+}
+
+impl Layout {
+    pub const NO_S_TYPE: i32 = i32::MIN;
+
+    pub const fn s_type(&self) -> Option<i32> {
+        if self.s_type_raw == Self::NO_S_TYPE { None } else { Some(self.s_type_raw) }
+    }
+
+    /// Whether the bytes are the whole value: no pointers, handles or texts.
+    pub const fn is_plain(&self) -> bool {
+        self.work.is_empty()
+    }
+}
+
+/// A run of bytes inside a layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    pub at: u32,
+    pub size: u32,
+}
+
+/// A member or parameter, for printing and looking up.
+pub struct Field {
+    pub name: &'static str,
+    pub at: u32,
+    pub ty: Ty,
+    /// How many of `ty` lie there; 1 unless a fixed array.
+    pub count: u32,
+}
+
+/// The type of a field as a person reads it.
+#[derive(Clone, Copy)]
+pub enum Ty {
+    U8,
+    I8,
+    U16,
+    I16,
+    U32,
+    I32,
+    U64,
+    I64,
+    F32,
+    F64,
+    Bool32,
+    Char,
+    /// `size_t`.
+    Size,
+    DeviceAddress,
+    Enum(&'static EnumDesc),
+    Flags(&'static EnumDesc),
+    /// Bits of the 32-bit word at the field's place.
+    Bits { shift: u8, width: u8 },
+    Handle(HandleType),
+    /// A 64-bit handle whose type is in a sibling.
+    TypedHandle,
+    Struct(&'static Layout),
+    Chain,
+    Pointer(&'static Pointer),
+    /// An address or platform object that is never followed.
+    Opaque,
+}
+
+/// An enumeration or the bits of a mask, with the names in C.
+pub struct EnumDesc {
+    pub name: &'static str,
+    /// Bytes of a value: 4 or 8.
+    pub width: u32,
+    pub values: &'static [(i64, &'static str)],
+}
+
+/// Something in a layout that is not a plain value.
+pub enum Work {
+    /// `pNext`.
+    Chain { at: u32 },
+    /// `count` handles in a row.
+    Handles { at: u32, count: u32, ty: HandleType },
+    /// A 64-bit handle with its `VkObjectType` or `VkDebugReportObjectTypeEXT` beside it.
+    TypedHandle { at: u32, ty: Place, numbering: ObjectNumbering },
+    Pointer { at: u32, pointer: &'static Pointer },
+    /// An address that is never followed: a record says present or absent.
+    Opaque { at: u32 },
+    /// A character array: a record is zero behind the terminator.
+    Text { at: u32, size: u32 },
+    /// The work depends on a sibling's value. Without a case for it, the bytes are left zero.
+    Select { union: Span, selector: Place, cases: &'static [Case] },
+    /// A host or device address. The command decides which; a host address is opaque.
+    DeviceOrHost { at: u32 },
+}
+
+impl Work {
+    /// Where the work lies.
+    pub const fn at(&self) -> u32 {
+        match self {
+            Work::Chain { at }
+            | Work::Handles { at, .. }
+            | Work::TypedHandle { at, .. }
+            | Work::Pointer { at, .. }
+            | Work::Opaque { at }
+            | Work::Text { at, .. }
+            | Work::DeviceOrHost { at } => *at,
+            Work::Select { union, .. } => union.at,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectNumbering {
+    /// `VkObjectType`.
+    ObjectType,
+    /// `VkDebugReportObjectTypeEXT`.
+    DebugReport,
+}
+
+/// What a union holds for some values of its selector.
+pub struct Case {
+    pub values: &'static [i64],
+    /// The bytes of the union that this case uses.
+    pub size: u32,
+    pub work: &'static [Work],
+    pub gaps: &'static [Span],
+}
+
+/// A pointer and everything needed to copy what it points to.
+pub struct Pointer {
+    pub to: Target,
+    pub len: Len,
+    pub read: Read,
+    pub direction: Direction,
+    /// A sibling with the distance in bytes between elements in C memory; records are dense.
+    pub stride: Option<Place>,
+}
+
+/// What one element behind a pointer is.
+pub enum Target {
+    /// Values of this many bytes.
+    Values(u32),
+    Struct(&'static Layout),
+    /// A structure that tells its own type.
+    AnyStruct,
+    Handle(HandleType),
+    /// Characters up to a terminator.
+    Text,
+    Pointer(&'static Pointer),
+    /// Bytes whose number only other objects know; a record begins them with their count.
+    Blob(Blob),
+    /// Data laid out by a descriptor update template; a record begins it with the template's entries.
+    Template,
+}
+
+/// Whose knowledge tells the size of a [`Target::Blob`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blob {
+    ShaderGroupCaptureReplayHandle,
+    OpaqueCaptureDescriptor,
+    HostImage,
+    TensorConstant,
+    /// An output whose size only the driver knows.
+    DriverPrivate,
+}
+
+/// How many elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Len {
+    Fixed(u32),
+    /// An integer in the same structure or behind one of its pointers.
+    At(Place),
+    /// `(value + add) / divide`.
+    Scaled { of: Place, add: u32, divide: u32 },
+    /// Up to a zero.
+    Terminated,
+    /// By hand, in `event::rules`.
+    Rule(LenRule),
+}
+
+/// Lengths that the registry does not state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LenRule {
+    /// One element per geometry of the build with the same index.
+    GeometriesOfBuild,
+    /// `VkDeviceFaultCountsEXT` of the same call.
+    FaultAddressInfos,
+    FaultVendorInfos,
+    FaultVendorBinary,
+    /// `max_sub_layers_minus1 + 1` of the parameter set that points here.
+    SubLayers,
+    /// The operating points of the AV1 sequence header.
+    BufferRemovalTimes,
+}
+
+/// Where an integer lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Behind the pointer at this place of the structure, or [`Place::HERE`].
+    pub through: u32,
+    pub at: u32,
+    /// Bytes: 1, 2, 4 or 8.
+    pub width: u8,
+}
+
+impl Place {
+    pub const HERE: u32 = u32::MAX;
+}
+
+/// When a pointer is read at all. Where it is not, it may be garbage, and a record says null.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Read {
+    Always,
+    /// A sibling has one of these values.
+    Is(Place, &'static [i64]),
+    /// A sibling has none of these values.
+    IsNot(Place, &'static [i64]),
+    /// A sibling has any of these bits.
+    Has(Place, u64),
+    /// A sibling has none of these bits.
+    Lacks(Place, u64),
+    /// By hand, in `event::rules`.
+    Rule(ReadRule),
+}
+
+/// Conditions that need more than one sibling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadRule {
+    /// The command buffer being begun is a secondary one.
+    SecondaryCommandBuffer,
+    PipelineVertexInput,
+    PipelineInputAssembly,
+    PipelineTessellation,
+    PipelineViewport,
+    PipelineRasterization,
+    PipelineMultisample,
+    PipelineDepthStencil,
+    PipelineColorBlend,
+    PipelineStages,
+    ViewportsStatic,
+    ScissorsStatic,
+    GroupVertexInput,
+    GroupTessellation,
+    ViewportDepths,
+    SampleMask,
+    ImmutableSamplers,
+    DescriptorImages,
+    DescriptorBuffers,
+    DescriptorTexelViews,
+    DiscardRectanglesStatic,
+    ExclusiveScissorsStatic,
+    ShadingRatePalettesStatic,
+    ViewportScalingsStatic,
+    CoverageTable,
+    RenderingColorFormats,
+    FixedRateFlags,
+    CommandBufferPushTemplate,
+}
+
+/// Which way the data goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    In,
+    /// Written by the implementation: in a record from the call's return on.
+    Out,
+}
+
+/// A command: its parameters before the call, its result and outputs after.
+pub struct CommandDesc {
+    pub name: &'static str,
+    pub level: Level,
+    pub parameters: &'static Layout,
+    /// None for a command that returns nothing and writes nothing.
+    pub outputs: Option<&'static Outputs>,
+    /// Other names of the same command.
+    pub aliases: &'static [&'static str],
+    /// The first version or extension that has it.
+    pub block: &'static str,
+}
+
+/// Whose dispatch table has a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Callable without an instance.
+    Global,
+    Instance,
+    PhysicalDevice,
+    Device,
+}
+
+/// The image of a call's result and outputs.
+pub struct Outputs {
+    pub layout: &'static Layout,
+    /// Where each field of the layout comes from, in the same order.
+    pub sources: &'static [Source],
+    pub result: ResultKind,
+}
+
+/// Where a field of the outputs comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    Result,
+    /// A parameter at this place of the parameter image.
+    Parameter { at: u32, is_output: bool },
+    /// An integer behind a parameter, needed as a length.
+    Through(Place),
+}
+
+/// What a command's return value says about its outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultKind {
+    /// No result: the outputs are always written.
+    Void,
+    /// A `VkResult`; the outputs are read for codes from zero up, less `unwritten`, and for those in `written`.
+    Codes { unwritten: &'static [i32], written: Written },
+    /// Another value, such as a device address.
+    Value,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    OnSuccess,
+    /// Handles or results are written even when the call fails.
+    Always,
+}

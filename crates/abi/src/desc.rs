@@ -51,6 +51,42 @@ pub struct Field {
     pub ty: Ty,
     /// How many of `ty` lie there; 1 unless a fixed array.
     pub count: u32,
+    /// May be null or zero.
+    pub is_optional: bool,
+    /// The application must synchronize access to it.
+    pub is_extern_sync: bool,
+}
+
+impl Field {
+    pub(crate) const fn optional(mut self) -> Field {
+        self.is_optional = true;
+        self
+    }
+
+    pub(crate) const fn extern_sync(mut self) -> Field {
+        self.is_extern_sync = true;
+        self
+    }
+}
+
+/// A field, short for the generated tables.
+pub(crate) const fn f(name: &'static str, at: u32, count: u32, ty: Ty) -> Field {
+    Field { name, at, ty, count, is_optional: false, is_extern_sync: false }
+}
+
+/// A span, short for the generated tables.
+pub(crate) const fn s(at: u32, size: u32) -> Span {
+    Span { at, size }
+}
+
+/// A place in the same structure, short for the generated tables.
+pub(crate) const fn here(at: u32, width: u8) -> Place {
+    Place { through: Place::HERE, at, width }
+}
+
+/// A place behind a pointer, short for the generated tables.
+pub(crate) const fn through(through: u32, at: u32, width: u8) -> Place {
+    Place { through, at, width }
 }
 
 /// The type of a field as a person reads it.
@@ -139,6 +175,8 @@ pub enum ObjectNumbering {
 /// What a union holds for some values of its selector.
 pub struct Case {
     pub values: &'static [i64],
+    /// Which field of the union it is.
+    pub field: u32,
     /// The bytes of the union that this case uses.
     pub size: u32,
     pub work: &'static [Work],
@@ -166,6 +204,8 @@ pub enum Target {
     /// Characters up to a terminator.
     Text,
     Pointer(&'static Pointer),
+    /// Addresses that are never followed.
+    Opaque,
     /// Bytes whose number only other objects know; a record begins them with their count.
     Blob(Blob),
     /// Data laid out by a descriptor update template; a record begins it with the template's entries.
@@ -208,8 +248,6 @@ pub enum LenRule {
     FaultVendorBinary,
     /// `max_sub_layers_minus1 + 1` of the parameter set that points here.
     SubLayers,
-    /// The operating points of the AV1 sequence header.
-    BufferRemovalTimes,
 }
 
 /// Where an integer lies.
@@ -232,8 +270,6 @@ pub enum Read {
     Always,
     /// A sibling has one of these values.
     Is(Place, &'static [i64]),
-    /// A sibling has none of these values.
-    IsNot(Place, &'static [i64]),
     /// A sibling has any of these bits.
     Has(Place, u64),
     /// A sibling has none of these bits.
@@ -258,22 +294,25 @@ pub enum ReadRule {
     PipelineStages,
     ViewportsStatic,
     ScissorsStatic,
+    SampleMask,
     GroupVertexInput,
     GroupTessellation,
+    ViewportScalingsStatic,
+    DiscardRectanglesStatic,
+    CoverageTable,
+    ExclusiveScissorsStatic,
+    ShadingRatePalettesStatic,
+    BlendAttachments,
+    ColorWriteEnables,
+    SampleOrders,
+    ViewportSwizzles,
+    DepthClampRange,
+    /// Attachment formats of dynamic rendering, ignored where a render pass is given.
+    RenderingColors,
     ViewportDepths,
-    SampleMask,
-    ImmutableSamplers,
     DescriptorImages,
     DescriptorBuffers,
     DescriptorTexelViews,
-    DiscardRectanglesStatic,
-    ExclusiveScissorsStatic,
-    ShadingRatePalettesStatic,
-    ViewportScalingsStatic,
-    CoverageTable,
-    RenderingColorFormats,
-    FixedRateFlags,
-    CommandBufferPushTemplate,
 }
 
 /// Which way the data goes.
@@ -341,4 +380,64 @@ pub enum Written {
     OnSuccess,
     /// Handles or results are written even when the call fails.
     Always,
+}
+
+/// A pipeline stage of the synchronization chapter. Masks are `VkPipelineStageFlags2` and `VkQueueFlags`.
+pub struct SyncStage {
+    pub name: &'static str,
+    pub stage: u64,
+    /// Queue capabilities that support it; zero means all.
+    pub queues: u32,
+    /// The stages it stands for.
+    pub equivalent: u64,
+}
+
+/// A kind of access. Masks are `VkAccessFlags2` and `VkPipelineStageFlags2`.
+pub struct SyncAccess {
+    pub name: &'static str,
+    pub access: u64,
+    /// Stages that can perform it; zero means all.
+    pub stages: u64,
+    pub equivalent: u64,
+}
+
+/// The stages of one kind of pipeline in their logical order.
+pub struct SyncPipeline {
+    pub name: &'static str,
+    pub stages: &'static [SyncPipelineStage],
+}
+
+pub struct SyncPipelineStage {
+    pub stage: u64,
+    pub is_ordered: bool,
+    /// A stage that comes after it although it is not in the order, or zero.
+    pub before: u64,
+}
+
+/// What a format's texels are made of.
+pub struct FormatDesc {
+    pub name: &'static str,
+    pub format: crate::Format,
+    pub class: &'static str,
+    /// Bytes of a texel block.
+    pub block_size: u32,
+    pub block_extent: [u32; 3],
+    pub components: &'static [FormatComponent],
+    pub planes: &'static [FormatPlane],
+    pub is_compressed: bool,
+}
+
+pub struct FormatComponent {
+    pub name: &'static str,
+    /// Zero for a compressed component.
+    pub bits: u32,
+    pub numeric: &'static str,
+    pub plane: u32,
+}
+
+pub struct FormatPlane {
+    pub width_divisor: u32,
+    pub height_divisor: u32,
+    /// The single-plane format of the same size.
+    pub format: crate::Format,
 }

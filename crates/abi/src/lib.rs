@@ -12,13 +12,20 @@
 #[cfg(not(all(target_endian = "little", target_pointer_width = "64")))]
 compile_error!("the record of a call is an image of 64-bit little-endian C memory");
 
+#[macro_use]
+mod macros;
+
 pub mod desc;
+mod bool32;
 mod generated;
+mod lookup;
 mod id;
 mod pod;
 mod ptr;
 
 pub use generated::*;
+pub use bool32::Bool32;
 pub use id::ObjectId;
+pub use lookup::{command_by_name, structure_by_name, structure_by_type};
 pub use pod::{Pod, Structure, bytes_of_slice, cast, cast_slice};
 pub use ptr::{FnPtr, Opaque, Ptr};

@@ -1,0 +1,76 @@
+//! Turns the registry model into a map from path to file text.
+//!
+//! [`emit`] is pure: the caller writes the files, or compares them with what is there. Text is laid out here, line
+//! by line, so that no formatter is part of the answer and `rustfmt` leaves `generated/` alone.
+//!
+//! Generated are facts: types, tables, one-line shims. Behaviour is written by hand, once, in the crates that own
+//! the `generated` folders.
+
+#![forbid(unsafe_code)]
+
+mod abi;
+mod commands;
+mod event;
+mod layout;
+mod model;
+mod names;
+mod overrides;
+mod pointers;
+mod tables;
+mod text;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use lavascope_registry::Registry;
+
+/// A thing in the registry that the generator cannot turn into code.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[error("{item}: {problem}")]
+pub struct CodegenError {
+    pub item: String,
+    pub problem: String,
+}
+
+/// Path from the project's root to the text of every generated file.
+pub type Files = BTreeMap<PathBuf, String>;
+
+/// All generated files, or everything that stands in the way.
+pub fn emit(registry: &Registry) -> Result<Files, Vec<CodegenError>> {
+    let model = build(registry)?;
+    let mut files = Files::new();
+    abi::emit(registry, &model, &mut files);
+    event::emit(registry, &model, &mut files);
+    Ok(files)
+}
+
+fn build(registry: &Registry) -> Result<model::Model, Vec<CodegenError>> {
+    let mut layouts = layout::Layouts::new(registry);
+    for name in registry.structs.keys() {
+        layouts.structure(name);
+    }
+    let commands = commands::all(&mut layouts);
+    check_overrides(&mut layouts);
+    let mut errors = layouts.errors;
+    if !errors.is_empty() {
+        errors.sort();
+        errors.dedup();
+        return Err(errors);
+    }
+    let commands = commands.into_iter().map(|it| (it.c_name.clone(), it)).collect();
+    Ok(model::Model { layouts: layouts.done, commands })
+}
+
+/// An override must name something that exists.
+fn check_overrides(layouts: &mut layout::Layouts<'_>) {
+    let registry = layouts.registry;
+    for it in overrides::OVERRIDES {
+        let (owner, field) = it.item.split_once('.').unwrap_or((it.item, ""));
+        let fields = registry.structs.get(owner).map(|it| &it.fields);
+        let fields = fields.or_else(|| registry.commands.get(owner).map(|it| &it.parameters));
+        let exists = fields.is_some_and(|it| field.is_empty() || it.iter().any(|it| it.name == field));
+        if !exists {
+            layouts.error(it.item, &format!("is not in the registry, but overridden: {}", it.why));
+        }
+    }
+}

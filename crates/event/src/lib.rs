@@ -1,0 +1,29 @@
+//! The record of a Vulkan call: tables, checked views, ids, printing, the `Sink` trait.
+//!
+//! A call exists in one form everywhere: its own bytes, with pointers replaced by offsets and handles by ids.
+//! `marshal` makes records out of C memory; everything else reads them through this crate, which forbids unsafe
+//! code: [`check`] looks at foreign bytes once, and [`View`] gives what they mean.
+//!
+//! Entry points: [`check`], [`Call`], [`print`](print::print), [`compare`](compare::compare).
+
+#![forbid(unsafe_code)]
+
+pub mod check;
+pub mod compare;
+pub mod facts;
+mod generated;
+pub mod memory;
+mod pipeline;
+pub mod print;
+pub mod record;
+pub mod rules;
+mod sink;
+pub mod template;
+mod view;
+pub mod walk;
+
+pub use check::{CheckError, Fault, check};
+pub use generated::{Call, Outcome};
+pub use record::{Head, Kind, Record, Remarks, Touch};
+pub use sink::{Sink, Tee};
+pub use view::{Chain, Chained, View, Views};

@@ -123,8 +123,10 @@ pub(crate) fn keep_required(registry: &mut Registry) {
     registry.aliases = alias_targets;
     for (name, index) in owner {
         let block = &mut registry.blocks[index];
-        if !block.types.contains(&name) && !block.commands.contains(&name) {
-            block.types.push(name);
+        let is_command = registry.commands.contains_key(&name);
+        let into = if is_command { &mut block.commands } else { &mut block.types };
+        if !into.contains(&name) {
+            into.push(name);
         }
     }
     let structs = &mut registry.structs;

@@ -1,0 +1,137 @@
+//! What the generated files have in common.
+
+/// A number with a name of its own: a handle, an enum, a mask.
+macro_rules! newtype {
+    ($name:ident, $number:ty) => {
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(transparent)]
+        pub struct $name(pub $number);
+
+        // SAFETY: a transparent number.
+        unsafe impl $crate::pod::Pod for $name {}
+    };
+}
+
+/// Ties a type to its layout and makes the compiler check the two against each other.
+macro_rules! structure {
+    ($name:ident, $layout:ident, $size:literal) => {
+        // SAFETY: the generator gives such types plain fields only, in C's layout.
+        unsafe impl $crate::pod::Pod for $name {}
+        impl $crate::pod::Structure for $name {
+            fn layout() -> &'static $crate::desc::Layout {
+                &$layout
+            }
+        }
+        const _: () = assert!(size_of::<$name>() == $size);
+    };
+}
+
+/// Safe views of a union's words as its members.
+macro_rules! union_members {
+    ($name:ident { $($member:ident: $ty:ty,)* }) => {
+        impl $name {
+            $(
+                pub fn $member(&self) -> &$ty {
+                    // SAFETY: the words are as large and as aligned as the largest member, and plain.
+                    unsafe { &*self.words.as_ptr().cast() }
+                }
+            )*
+        }
+    };
+}
+
+/// The types of handles with what is known of each.
+macro_rules! handle_types {
+    ($($name:ident = $number:literal, $c_name:literal, $object:literal, $report:literal, $parent:expr, $dispatchable:literal;)*) => {
+        /// The type of an object.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum HandleType {
+            $($name = $number,)*
+        }
+
+        impl HandleType {
+            pub const ALL: &'static [HandleType] = &[$(HandleType::$name,)*];
+
+            pub const fn from_number(number: u8) -> Option<HandleType> {
+                match number {
+                    $($number => Some(HandleType::$name),)*
+                    _ => None,
+                }
+            }
+
+            /// By `VkObjectType`.
+            pub const fn from_object_type(number: i32) -> Option<HandleType> {
+                match number {
+                    $($object => Some(HandleType::$name),)*
+                    _ => None,
+                }
+            }
+
+            /// By `VkDebugReportObjectTypeEXT`.
+            pub fn from_debug_report(number: i32) -> Option<HandleType> {
+                Self::ALL.iter().copied().find(|it| number >= 0 && it.debug_report() == number)
+            }
+
+            /// The `VkDebugReportObjectTypeEXT`, or -1.
+            pub const fn debug_report(self) -> i32 {
+                match self {
+                    $(HandleType::$name => $report,)*
+                }
+            }
+
+            /// The `VkObjectType`.
+            pub const fn object_type(self) -> i32 {
+                match self {
+                    $(HandleType::$name => $object,)*
+                }
+            }
+
+            /// The name in C.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(HandleType::$name => $c_name,)*
+                }
+            }
+
+            pub const fn parent(self) -> Option<HandleType> {
+                match self {
+                    $(HandleType::$name => $parent,)*
+                }
+            }
+
+            pub const fn is_dispatchable(self) -> bool {
+                match self {
+                    $(HandleType::$name => $dispatchable,)*
+                }
+            }
+        }
+    };
+}
+
+/// Commands by number.
+macro_rules! command_table {
+    ($($name:ident = $number:literal, $desc:ident;)*) => {
+        /// A command of the API.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u16)]
+        pub enum Command {
+            $($name = $number,)*
+        }
+
+        /// What is known of each command, by number.
+        pub static COMMANDS: &[&CommandDesc] = &[$(&$desc,)*];
+
+        impl Command {
+            pub const ALL: &'static [Command] = &[$(Command::$name,)*];
+
+            pub fn from_number(number: u16) -> Option<Command> {
+                Self::ALL.get(usize::from(number)).copied()
+            }
+
+            pub fn desc(self) -> &'static CommandDesc {
+                COMMANDS[self as usize]
+            }
+        }
+    };
+}

@@ -1,0 +1,179 @@
+//! The registry with everything computed that the emitters print: layouts, offsets, work, outputs.
+//!
+//! Mirrors `abi::desc`; the fields mean the same there.
+
+use std::collections::BTreeMap;
+
+pub(crate) struct Model {
+    /// Structures and unions by C name.
+    pub(crate) layouts: BTreeMap<String, Layout>,
+    pub(crate) commands: BTreeMap<String, Command>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Layout {
+    pub(crate) c_name: String,
+    pub(crate) rust_name: String,
+    pub(crate) size: u32,
+    pub(crate) align: u32,
+    pub(crate) s_type: Option<i64>,
+    pub(crate) is_union: bool,
+    pub(crate) returned_only: bool,
+    pub(crate) fields: Vec<Field>,
+    pub(crate) work: Vec<Work>,
+    pub(crate) gaps: Vec<Span>,
+    pub(crate) keep: Vec<Span>,
+}
+
+impl Layout {
+    pub(crate) fn static_name(&self) -> String {
+        format!("{}_LAYOUT", crate::names::screaming(&self.rust_name))
+    }
+
+    /// Whether a reader needs the record to follow something out of these bytes.
+    pub(crate) fn leads_on(&self) -> bool {
+        leads_on(&self.work)
+    }
+}
+
+fn leads_on(work: &[Work]) -> bool {
+    work.iter().any(|it| match it {
+        Work::Chain { .. } | Work::Pointer { .. } => true,
+        Work::Select { cases, .. } => cases.iter().any(|it| leads_on(&it.work)),
+        _ => false,
+    })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Span {
+    pub(crate) at: u32,
+    pub(crate) size: u32,
+}
+
+#[derive(Clone)]
+pub(crate) struct Field {
+    pub(crate) c_name: String,
+    pub(crate) rust_name: String,
+    /// The type in the Rust structure; empty for bits inside a word that another field declares.
+    pub(crate) rust_type: String,
+    pub(crate) at: u32,
+    pub(crate) size: u32,
+    pub(crate) ty: Ty,
+    pub(crate) count: u32,
+    pub(crate) optional: bool,
+    pub(crate) extern_sync: bool,
+}
+
+#[derive(Clone)]
+pub(crate) enum Ty {
+    /// One of the variants of `abi::desc::Ty` without data.
+    Plain(&'static str),
+    Enum(String),
+    Flags(String),
+    Bits { shift: u32, width: u32 },
+    Handle(String),
+    TypedHandle,
+    Struct(String),
+    Chain,
+    Pointer(Box<Pointer>),
+    Opaque,
+}
+
+#[derive(Clone)]
+pub(crate) enum Work {
+    Chain { at: u32 },
+    Handles { at: u32, count: u32, ty: String },
+    TypedHandle { at: u32, ty: Place, is_report: bool },
+    Pointer { at: u32, pointer: Box<Pointer> },
+    Opaque { at: u32 },
+    Text { at: u32, size: u32 },
+    Select { union: Span, selector: Place, cases: Vec<Case> },
+    DeviceOrHost { at: u32 },
+}
+
+#[derive(Clone)]
+pub(crate) struct Case {
+    pub(crate) values: Vec<i64>,
+    pub(crate) field: u32,
+    pub(crate) size: u32,
+    pub(crate) work: Vec<Work>,
+    pub(crate) gaps: Vec<Span>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Pointer {
+    pub(crate) to: Target,
+    pub(crate) len: Len,
+    pub(crate) read: Read,
+    pub(crate) is_output: bool,
+    pub(crate) stride: Option<Place>,
+}
+
+#[derive(Clone)]
+pub(crate) enum Target {
+    /// Bytes of an element and its Rust type.
+    Values(u32, String),
+    Struct(String),
+    AnyStruct,
+    Handle(String),
+    Text,
+    Pointer(Box<Pointer>),
+    Opaque,
+    Blob(&'static str),
+    Template,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) through: Option<u32>,
+    pub(crate) at: u32,
+    pub(crate) width: u32,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Len {
+    Fixed(u32),
+    At(Place),
+    Scaled { of: Place, add: u32, divide: u32 },
+    Terminated,
+    Rule(&'static str),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Read {
+    Always,
+    Is(Place, Vec<i64>),
+    Has(Place, u64),
+    Lacks(Place, u64),
+    Rule(&'static str),
+}
+
+pub(crate) struct Command {
+    pub(crate) c_name: String,
+    pub(crate) rust_name: String,
+    pub(crate) level: &'static str,
+    pub(crate) parameters: Layout,
+    pub(crate) outputs: Option<Outputs>,
+    pub(crate) result_type: String,
+    pub(crate) aliases: Vec<String>,
+    pub(crate) block: String,
+}
+
+pub(crate) struct Outputs {
+    pub(crate) layout: Layout,
+    pub(crate) sources: Vec<Source>,
+    pub(crate) result: ResultKind,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Source {
+    Result,
+    Parameter { at: u32, is_output: bool },
+    Through(Place),
+}
+
+pub(crate) enum ResultKind {
+    Void,
+    Codes { unwritten: Vec<i64>, is_always_written: bool },
+    Value,
+}

@@ -1,0 +1,258 @@
+//! What each pointer of the registry points to, how much of it, when it is read, and which way the data goes.
+
+use lavascope_registry as registry;
+
+use crate::layout::{Layouts, Owner, Value};
+use crate::model::*;
+use crate::overrides::{self, How};
+
+/// The type of a pointer field.
+pub(crate) fn value(layouts: &mut Layouts<'_>, owner: &Owner<'_>, field: &registry::Field) -> Value {
+    let item = format!("{}.{}", owner.name.trim_end_matches(":outputs"), field.name);
+    let how = overrides::find(&item);
+    if field.name == "pNext" {
+        return Value::new(8, "Ptr<Opaque>".to_owned(), Ty::Chain);
+    }
+    if matches!(how, Some(How::Opaque)) || is_foreign(layouts, field) {
+        return Value::new(8, "Ptr<Opaque>".to_owned(), Ty::Opaque);
+    }
+    let pointer = pointer(layouts, owner, field, how, 0);
+    let rust_type = rust_type(layouts, &pointer);
+    Value::new(8, rust_type, Ty::Pointer(Box::new(pointer)))
+}
+
+/// Pointers to what only a platform or the application itself may look into.
+fn is_foreign(layouts: &Layouts<'_>, field: &registry::Field) -> bool {
+    let base = field.ty.base.as_str();
+    let is_incomplete = layouts.registry.base_types.get(base).is_some_and(|it| it.to.is_none());
+    let is_external_value = overrides::EXTERNAL_VALUES.iter().any(|it| it.0 == base);
+    let is_external = layouts.registry.external_types.contains_key(base) && !is_external_value;
+    let is_single = field.ty.pointers.len() == 1;
+    base == "VkAllocationCallbacks" || is_single && (is_incomplete || is_external)
+}
+
+/// The pointer at `level`, counted from the outermost.
+fn pointer(
+    layouts: &mut Layouts<'_>,
+    owner: &Owner<'_>,
+    field: &registry::Field,
+    how: Option<How>,
+    level: usize,
+) -> Pointer {
+    let is_innermost = level + 1 == field.ty.pointers.len();
+    let to = if is_innermost {
+        target(layouts, owner, field, how, level)
+    } else if is_untyped(layouts, field) {
+        Target::Opaque
+    } else {
+        Target::Pointer(Box::new(pointer(layouts, owner, field, how, level + 1)))
+    };
+    let len = len(layouts, owner, field, how, level, is_innermost);
+    let read = if level == 0 { read(layouts, owner, how) } else { Read::Always };
+    let is_output = is_output(layouts, owner, field, how);
+    let stride = field.stride.as_deref().and_then(|it| place(layouts, owner, &[it.to_owned()]));
+    Pointer { to, len, read, is_output, stride }
+}
+
+/// `void**` and pointers to incomplete types.
+fn is_untyped(layouts: &Layouts<'_>, field: &registry::Field) -> bool {
+    let is_incomplete = layouts.registry.base_types.get(&field.ty.base).is_some_and(|it| it.to.is_none());
+    let is_external = layouts.registry.external_types.contains_key(&field.ty.base);
+    field.ty.base == "void" || is_incomplete || is_external
+}
+
+fn target(
+    layouts: &mut Layouts<'_>,
+    owner: &Owner<'_>,
+    field: &registry::Field,
+    how: Option<How>,
+    level: usize,
+) -> Target {
+    match how {
+        Some(How::Template) => return Target::Template,
+        Some(How::Blob(kind) | How::OutputBlob(kind)) => return Target::Blob(kind),
+        Some(How::AnyStruct) => return Target::AnyStruct,
+        _ => {}
+    }
+    let base = layouts.registry.resolve(&field.ty.base).to_owned();
+    let has_len = !field.len.is_empty() || matches!(how, Some(How::Len(_) | How::LenRule(_) | How::SettingValues));
+    match base.as_str() {
+        "void" if has_len => return Target::Values(1, "u8".to_owned()),
+        "void" => {
+            layouts.error(&format!("{}.{}", owner.name, field.name), "a void pointer without a length");
+            return Target::Opaque;
+        }
+        "char" if field.len.get(level) == Some(&registry::Length::NullTerminated) => return Target::Text,
+        _ => {}
+    }
+    let value = layouts.value(owner.name, &base);
+    match value.ty {
+        Ty::Struct(name) => Target::Struct(name),
+        Ty::Handle(name) => Target::Handle(name),
+        Ty::Opaque => Target::Opaque,
+        _ => Target::Values(value.size, value.rust_type),
+    }
+}
+
+fn len(
+    layouts: &mut Layouts<'_>,
+    owner: &Owner<'_>,
+    field: &registry::Field,
+    how: Option<How>,
+    level: usize,
+    is_innermost: bool,
+) -> Len {
+    match how {
+        Some(How::LenRule("GeometriesOfBuild")) if !is_innermost => {}
+        Some(How::LenRule(rule)) => return Len::Rule(rule),
+        Some(How::Len(sibling)) => {
+            return place(layouts, owner, &[sibling.to_owned()]).map_or(Len::Fixed(1), Len::At);
+        }
+        Some(How::When("ViewportDepths")) => {
+            return place(layouts, owner, &["viewportDepthCount".to_owned()]).map_or(Len::Fixed(1), Len::At);
+        }
+        _ => {}
+    }
+    if owner.is_command && !field.ty.array.is_empty() {
+        return Len::Fixed(layouts.extent(owner, &field.ty.array[0]));
+    }
+    match field.len.get(level) {
+        None => Len::Fixed(1),
+        Some(registry::Length::Number(number)) => Len::Fixed(*number),
+        Some(registry::Length::NullTerminated) => Len::Terminated,
+        Some(registry::Length::Path(path)) => place(layouts, owner, path).map_or(Len::Fixed(1), Len::At),
+        Some(registry::Length::Expression(text)) => expression(layouts, owner, text),
+    }
+}
+
+/// The three forms that the registry uses: `a / b`, `(a + b) / c` and `2*CONSTANT`.
+fn expression(layouts: &mut Layouts<'_>, owner: &Owner<'_>, text: &str) -> Len {
+    if let Some((factor, constant)) = text.split_once('*')
+        && let Ok(factor) = factor.trim().parse::<u32>()
+    {
+        return Len::Fixed(factor * layouts.extent(owner, constant.trim()));
+    }
+    let Some((above, below)) = text.rsplit_once('/') else {
+        layouts.error(owner.name, &format!("length `{text}` is not understood"));
+        return Len::Fixed(1);
+    };
+    let above = above.trim().trim_matches(['(', ')']);
+    let (name, add) = above.split_once('+').unwrap_or((above, "0"));
+    let add = add.trim().parse().unwrap_or(0);
+    let divide = below.trim().parse().unwrap_or(1);
+    match place(layouts, owner, &[name.trim().to_owned()]) {
+        Some(of) => Len::Scaled { of, add, divide },
+        None => Len::Fixed(1),
+    }
+}
+
+/// Where the integer named by a path lies, seen from the owner.
+pub(crate) fn place(layouts: &mut Layouts<'_>, owner: &Owner<'_>, path: &[String]) -> Option<Place> {
+    let Some(sibling) = owner.fields.iter().find(|it| it.name == path[0]) else {
+        layouts.error(owner.name, &format!("length `{}` names no sibling", path.join("->")));
+        return None;
+    };
+    let at = offset_of(layouts, owner, &path[0]);
+    if !sibling.ty.is_pointer() {
+        let value = layouts.value(owner.name, &sibling.ty.base);
+        return Some(Place { through: None, at, width: value.size });
+    }
+    if let Some(member) = path.get(1) {
+        let inner = layouts.structure(&sibling.ty.base);
+        let field = inner.fields.iter().find(|it| &it.c_name == member)?;
+        return Some(Place { through: Some(at), at: field.at, width: field.size });
+    }
+    let value = layouts.value(owner.name, &sibling.ty.base);
+    Some(Place { through: Some(at), at: 0, width: value.size })
+}
+
+/// The offset of a field, computed from the sizes before it: pointers to it may come first.
+fn offset_of(layouts: &mut Layouts<'_>, owner: &Owner<'_>, name: &str) -> u32 {
+    if owner.is_union {
+        return 0;
+    }
+    let mut end = 0_u32;
+    for field in owner.fields {
+        let (size, align) = if field.ty.is_pointer() {
+            (8, 8)
+        } else {
+            let value = layouts.value(owner.name, &field.ty.base);
+            let count: u32 = field.ty.array.iter().map(|it| layouts.extent(owner, it)).product();
+            (value.size * count, value.align)
+        };
+        let at = end.next_multiple_of(align);
+        if field.name == name {
+            return at;
+        }
+        end = at + size;
+    }
+    layouts.error(owner.name, &format!("has no field `{name}`"));
+    0
+}
+
+fn read(layouts: &mut Layouts<'_>, owner: &Owner<'_>, how: Option<How>) -> Read {
+    let (sibling, values): (&str, &[&str]) = match how {
+        Some(How::When(rule)) => return Read::Rule(rule),
+        Some(How::WhenIs(sibling, values)) => (sibling, values),
+        Some(How::WhenHas(sibling, bit)) | Some(How::WhenLacks(sibling, bit)) => (sibling, &[bit][..]),
+        _ => return Read::Always,
+    };
+    let values: Vec<String> = values.iter().map(|it| (*it).to_owned()).collect();
+    let Some(place) = place(layouts, owner, &[sibling.to_owned()]) else { return Read::Always };
+    let numbers: Vec<i64> = values.iter().filter_map(|it| any_enum_value(layouts, it)).collect();
+    match how {
+        Some(How::WhenHas(..)) => Read::Has(place, numbers[0] as u64),
+        Some(How::WhenLacks(..)) => Read::Lacks(place, numbers[0] as u64),
+        _ => Read::Is(place, numbers),
+    }
+}
+
+fn any_enum_value(layouts: &mut Layouts<'_>, name: &str) -> Option<i64> {
+    let values = layouts.registry.enums.values().flat_map(|it| &it.values);
+    let found = values.into_iter().find(|it| it.name == name).map(|it| it.value);
+    if found.is_none() {
+        layouts.error(name, "is no value of any enum");
+    }
+    found
+}
+
+/// Parameters that are not const are outputs, except the counts that go in and come out again.
+/// In structures the registry does not say, so that every case is decided in the overrides.
+fn is_output(layouts: &mut Layouts<'_>, owner: &Owner<'_>, field: &registry::Field, how: Option<How>) -> bool {
+    let is_const = field.ty.pointers.iter().any(|it| *it);
+    if owner.is_command {
+        return !is_const && !is_count(owner, field);
+    }
+    match how {
+        Some(How::Output | How::OutputBlob(_)) => true,
+        Some(How::Input) => false,
+        _ if owner.returned_only => true,
+        _ if is_const => false,
+        // In these the pointer's direction follows from what else is said of it.
+        Some(How::WhenHas(..)) | Some(How::LenRule(_)) => owner.returned_only,
+        _ => {
+            let base = layouts.registry.resolve(&field.ty.base).to_owned();
+            let item = format!("{}.{}", owner.name, field.name);
+            layouts.error(&item, &format!("a pointer to non-const `{base}`: input or output?"));
+            false
+        }
+    }
+}
+
+/// An integer that another parameter uses as its length.
+pub(crate) fn is_count(owner: &Owner<'_>, field: &registry::Field) -> bool {
+    owner.fields.iter().any(|it| {
+        it.len.iter().any(|len| matches!(len, registry::Length::Path(path) if path.len() == 1 && path[0] == field.name))
+    })
+}
+
+fn rust_type(layouts: &mut Layouts<'_>, pointer: &Pointer) -> String {
+    let inner = match &pointer.to {
+        Target::Values(_, rust) => rust.clone(),
+        Target::Struct(name) | Target::Handle(name) => crate::names::type_name(layouts.registry.resolve(name)),
+        Target::Text => "u8".to_owned(),
+        Target::AnyStruct | Target::Opaque | Target::Blob(_) | Target::Template => "Opaque".to_owned(),
+        Target::Pointer(inner) => rust_type(layouts, inner),
+    };
+    format!("Ptr<{inner}>")
+}

@@ -1,0 +1,440 @@
+//! *Check*: whether bytes from outside are a well-formed record.
+//!
+//! A record has one canonical form: every block sits exactly at the cursor, depth first, padding is zero, and what
+//! is ignored is null. So the check is one pass, cycles and overlaps cannot exist, and a record that passes equals
+//! what packing its call would give.
+//!
+//! Enum values are not judged, except selectors and structure types: a wrong one is the application's mistake, and
+//! a record must be able to hold it.
+
+use lavascope_abi::desc::{Case, Layout, ObjectNumbering, Pointer, Span, Target, Work};
+use lavascope_abi::{Command, HandleType, ObjectId, Ptr, bytes_of_slice, structure_by_type};
+
+use crate::facts::NoFacts;
+use crate::memory::{Memory, RecordMemory};
+use crate::record::{HEAD_SIZE, Head, Kind, Record, Remarks};
+use crate::rules::{self, Verdict};
+use crate::template;
+use crate::walk::{CHAIN_MAX, DEPTH_MAX, Frame, LOADER_LINKS, Pass, Way, aligned, uses_host_addresses, way};
+
+/// Why bytes are not a record, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{item}: byte {at} of the record: {fault}")]
+pub struct CheckError {
+    /// The command or structure being looked at.
+    pub item: &'static str,
+    /// Byte within the record.
+    pub at: u64,
+    pub fault: Fault,
+}
+
+/// What is wrong with a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    #[error("it ends before its head or stated size")]
+    Truncated,
+    #[error("no such command")]
+    UnknownCommand,
+    #[error("neither enter nor leave")]
+    UnknownKind,
+    #[error("the command has no outputs")]
+    NoOutputs,
+    #[error("unknown remarks")]
+    UnknownRemarks,
+    #[error("the remarks do not fit the contents")]
+    WrongRemarks,
+    #[error("a pointer is not null, a mark or the next block's place")]
+    WrongOffset,
+    #[error("a mark that this pointer cannot have")]
+    WrongMark,
+    #[error("a block reaches past the end")]
+    PastEnd,
+    #[error("a count too large for any record")]
+    CountOverflow,
+    #[error("padding is not zero")]
+    DirtyPadding,
+    #[error("a handle of the wrong type")]
+    WrongHandle,
+    #[error("a text without an end")]
+    UnterminatedText,
+    #[error("a pointer that is ignored is not null")]
+    IgnoredPointer,
+    #[error("a stub for a structure that is known, or a link of the loader")]
+    WrongStub,
+    #[error("nested too deeply")]
+    TooDeep,
+    #[error("bytes behind the last block")]
+    TrailingBytes,
+    #[error("an opaque value that is neither absent nor present")]
+    WrongOpaque,
+}
+
+/// Checks the record at the front of `words`. The rest of `words` may hold more records.
+pub fn check(words: &[u64]) -> Result<Record<'_>, CheckError> {
+    let fail = |item, fault| Err(CheckError { item, at: 0, fault });
+    let [first, second, ..] = words else { return fail("record", Fault::Truncated) };
+    let head = Head::from_words(*first, *second);
+    let Some(own) = words.get(..head.body_words as usize + head.touches as usize) else {
+        return fail("record", Fault::Truncated);
+    };
+    let Some(command) = Command::from_number(head.command) else { return fail("record", Fault::UnknownCommand) };
+    let desc = command.desc();
+    let (kind, layout, pass) = match head.kind {
+        0 => (Kind::Enter, desc.parameters, Pass::Enter),
+        1 => match desc.outputs {
+            Some(outputs) => (Kind::Leave, outputs.layout, Pass::Leave),
+            None => return fail(desc.name, Fault::NoOutputs),
+        },
+        _ => return fail(desc.name, Fault::UnknownKind),
+    };
+    let Some(remarks) = Remarks::checked(head.remarks) else { return fail(desc.name, Fault::UnknownRemarks) };
+    if (head.body_words as usize) < HEAD_SIZE / 8 {
+        return fail(desc.name, Fault::Truncated);
+    }
+    let body = bytes_of_slice(&own[..head.body_words as usize]);
+    check_image(body, layout, pass, remarks)?;
+    Ok(Record::checked(own, head, command, kind))
+}
+
+/// Checks head and image of one layout: the heart of [`check`], and of tests on single structures.
+pub fn check_image(body: &[u8], layout: &'static Layout, pass: Pass, remarks: Remarks) -> Result<(), CheckError> {
+    let mut checker = Checker {
+        memory: RecordMemory { body },
+        cursor: HEAD_SIZE as u64,
+        found: Remarks::default(),
+        uses_host_addresses: uses_host_addresses(layout.name),
+    };
+    let root = Frame::root(layout, HEAD_SIZE as u64);
+    checker.take(&root, u64::from(layout.size))?;
+    checker.structure(&root, pass)?;
+    if checker.cursor != body.len() as u64 {
+        return Err(checker.error(&root, checker.cursor, Fault::TrailingBytes));
+    }
+    let claimed = Remarks(remarks.0 & !Remarks::CUT.0);
+    if claimed != checker.found {
+        return Err(checker.error(&root, 0, Fault::WrongRemarks));
+    }
+    Ok(())
+}
+
+type Checked = Result<(), CheckError>;
+
+struct Checker<'a> {
+    memory: RecordMemory<'a>,
+    /// Where the next block must begin.
+    cursor: u64,
+    found: Remarks,
+    uses_host_addresses: bool,
+}
+
+impl Checker<'_> {
+    fn error(&self, frame: &Frame<'_>, at: u64, fault: Fault) -> CheckError {
+        CheckError { item: frame.layout.name, at, fault }
+    }
+
+    fn word(&self, frame: &Frame<'_>, at: u64) -> Result<u64, CheckError> {
+        self.memory.read(at, 8).ok_or_else(|| self.error(frame, at, Fault::PastEnd))
+    }
+
+    /// Claims the next block of `size` bytes and verifies its end padding.
+    fn take(&mut self, frame: &Frame<'_>, size: u64) -> Result<u64, CheckError> {
+        let at = self.cursor;
+        let end = at.checked_add(aligned(size)).filter(|end| *end <= self.memory.body.len() as u64);
+        let Some(end) = end else { return Err(self.error(frame, at, Fault::PastEnd)) };
+        self.zero(frame, at + size, end)?;
+        self.cursor = end;
+        Ok(at)
+    }
+
+    fn zero(&self, frame: &Frame<'_>, from: u64, to: u64) -> Checked {
+        let bytes = self.memory.body.get(from as usize..to as usize);
+        match bytes {
+            Some(bytes) if bytes.iter().all(|it| *it == 0) => Ok(()),
+            Some(_) => Err(self.error(frame, from, Fault::DirtyPadding)),
+            None => Err(self.error(frame, from, Fault::PastEnd)),
+        }
+    }
+
+    fn gaps(&self, frame: &Frame<'_>, gaps: &[Span]) -> Checked {
+        gaps.iter().try_for_each(|it| self.zero(frame, frame.base + u64::from(it.at), frame.base + u64::from(it.at + it.size)))
+    }
+
+    fn structure(&mut self, frame: &Frame<'_>, pass: Pass) -> Checked {
+        if frame.depth > DEPTH_MAX {
+            return Err(self.error(frame, frame.base, Fault::TooDeep));
+        }
+        if pass == Pass::Skeleton {
+            self.only_kept(frame)?;
+        }
+        self.gaps(frame, frame.layout.gaps)?;
+        frame.layout.work.iter().try_for_each(|it| self.work(frame, it, pass))
+    }
+
+    /// A skeleton is zero but for what it carries into the call, and its pointers.
+    fn only_kept(&self, frame: &Frame<'_>) -> Checked {
+        for field in frame.layout.fields {
+            let is_kept = frame.layout.keep.iter().any(|it| it.at == field.at);
+            let leads_on = matches!(field.ty, lavascope_abi::desc::Ty::Chain | lavascope_abi::desc::Ty::Pointer(_));
+            let next = frame.layout.fields.iter().map(|it| it.at).filter(|it| *it > field.at).min();
+            let end = next.unwrap_or(frame.layout.size);
+            if !is_kept && !leads_on {
+                self.zero(frame, frame.base + u64::from(field.at), frame.base + u64::from(end))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn work(&mut self, frame: &Frame<'_>, work: &Work, pass: Pass) -> Checked {
+        let at = frame.base + u64::from(work.at());
+        let is_skeleton = pass == Pass::Skeleton;
+        match work {
+            Work::Chain { .. } => self.chain(frame, at, pass),
+            Work::Pointer { pointer, .. } => self.pointer(frame, at, pointer, pass, 0),
+            _ if is_skeleton => Ok(()),
+            Work::Handles { count, ty, .. } => self.handles(frame, at, u64::from(*count), *ty),
+            Work::TypedHandle { ty, numbering, .. } => {
+                let number = self.memory.at(frame.base, *ty).unwrap_or(0) as i32;
+                self.typed_handle(frame, at, number, *numbering)
+            }
+            Work::Opaque { .. } => self.opaque(frame, at),
+            Work::Text { size, .. } => self.fixed_text(frame, at, u64::from(*size)),
+            Work::Select { union, selector, cases } => {
+                let value = self.memory.at(frame.base, *selector).unwrap_or(0) as i32;
+                let case = cases.iter().find(|it| it.values.contains(&i64::from(value)));
+                self.select(frame, *union, case, pass)
+            }
+            Work::DeviceOrHost { .. } => self.device_or_host(frame, at),
+        }
+    }
+
+    fn select(&mut self, frame: &Frame<'_>, union: Span, case: Option<&Case>, pass: Pass) -> Checked {
+        let used = case.map_or(0, |it| it.size);
+        let start = frame.base + u64::from(union.at);
+        self.zero(frame, start + u64::from(used), start + u64::from(union.size))?;
+        let Some(case) = case else { return Ok(()) };
+        self.gaps(frame, case.gaps)?;
+        case.work.iter().try_for_each(|it| self.work(frame, it, pass))
+    }
+
+    fn device_or_host(&mut self, frame: &Frame<'_>, at: u64) -> Checked {
+        if !self.uses_host_addresses {
+            return Ok(());
+        }
+        self.opaque(frame, at)?;
+        if self.word(frame, at)? != 0 {
+            self.found.add(Remarks::CONTENTS_MISSING);
+        }
+        Ok(())
+    }
+
+    fn opaque(&self, frame: &Frame<'_>, at: u64) -> Checked {
+        match self.word(frame, at)? {
+            0 | 2 => Ok(()),
+            _ => Err(self.error(frame, at, Fault::WrongOpaque)),
+        }
+    }
+
+    fn handles(&self, frame: &Frame<'_>, at: u64, count: u64, ty: HandleType) -> Checked {
+        (0..count).try_for_each(|it| {
+            let raw = self.word(frame, at + it * 8)?;
+            ObjectId::checked(raw, ty).map(drop).ok_or_else(|| self.error(frame, at + it * 8, Fault::WrongHandle))
+        })
+    }
+
+    fn typed_handle(&self, frame: &Frame<'_>, at: u64, number: i32, numbering: ObjectNumbering) -> Checked {
+        match handle_type(number, numbering) {
+            Some(ty) => self.handles(frame, at, 1, ty),
+            // Nothing is known of objects of an unknown type but that there is one.
+            None => self.opaque(frame, at),
+        }
+    }
+
+    /// Characters, then zeros; or no zero at all.
+    fn fixed_text(&self, frame: &Frame<'_>, at: u64, size: u64) -> Checked {
+        let Some(bytes) = self.memory.body.get(at as usize..(at + size) as usize) else {
+            return Err(self.error(frame, at, Fault::PastEnd));
+        };
+        let end = bytes.iter().position(|it| *it == 0).unwrap_or(bytes.len());
+        self.zero(frame, at + end as u64, at + size)
+    }
+
+    fn chain(&mut self, frame: &Frame<'_>, at: u64, pass: Pass) -> Checked {
+        let mut slot = at;
+        for _ in 0..=CHAIN_MAX {
+            let offset = self.word(frame, slot)?;
+            if offset == 0 {
+                return Ok(());
+            }
+            if offset != self.cursor {
+                return Err(self.error(frame, slot, Fault::WrongOffset));
+            }
+            slot = self.chained(frame, offset, pass)?;
+        }
+        Err(self.error(frame, at, Fault::TooDeep))
+    }
+
+    /// One structure of a chain. Gives the place of its own chain, which the caller goes on with.
+    fn chained(&mut self, frame: &Frame<'_>, offset: u64, pass: Pass) -> Result<u64, CheckError> {
+        const NEXT_AT: u64 = 8;
+        let Some(s_type) = self.memory.u32(offset).map(|it| it as i32) else {
+            return Err(self.error(frame, offset, Fault::PastEnd));
+        };
+        let Some(layout) = structure_by_type(s_type) else {
+            if LOADER_LINKS.contains(&s_type) {
+                return Err(self.error(frame, offset, Fault::WrongStub));
+            }
+            self.take(frame, 16)?;
+            self.zero(frame, offset + 4, offset + 8)?;
+            self.found.add(Remarks::UNKNOWN_STRUCTURES);
+            return Ok(offset + NEXT_AT);
+        };
+        let inner = frame.child(layout, offset, 0);
+        if inner.depth > DEPTH_MAX {
+            return Err(self.error(frame, offset, Fault::TooDeep));
+        }
+        self.take(&inner, u64::from(layout.size))?;
+        if pass == Pass::Skeleton {
+            self.only_kept(&inner)?;
+        }
+        self.gaps(&inner, layout.gaps)?;
+        // The chain goes on behind everything else that this structure leads to.
+        let rest = layout.work.iter().filter(|it| !matches!(it, Work::Chain { at } if u64::from(*at) == NEXT_AT));
+        rest.into_iter().try_for_each(|it| self.work(&inner, it, pass))?;
+        Ok(offset + NEXT_AT)
+    }
+
+    fn pointer(&mut self, frame: &Frame<'_>, at: u64, pointer: &Pointer, pass: Pass, element: u64) -> Checked {
+        let slot = self.word(frame, at)?;
+        if slot == 0 {
+            return Ok(());
+        }
+        if rules::verdict(&self.memory, &NoFacts, frame, pointer.read) == Verdict::Ignored {
+            return Err(self.error(frame, at, Fault::IgnoredPointer));
+        }
+        let pass = match way(pointer, pass) {
+            Way::Follow(pass) => pass,
+            Way::Mark if slot == Ptr::<u8>::PRESENT.0 => return Ok(()),
+            Way::Mark => return Err(self.error(frame, at, Fault::WrongMark)),
+        };
+        if slot == Ptr::<u8>::PRESENT.0 && self.may_lack_contents(frame, pointer, element) {
+            self.found.add(Remarks::CONTENTS_MISSING);
+            return Ok(());
+        }
+        if slot == Ptr::<u8>::EMPTY.0 {
+            let is_empty = rules::count(&self.memory, frame, pointer.len, element) == Some(0);
+            let has_count = !matches!(pointer.to, Target::Blob(_) | Target::Template);
+            return if is_empty && has_count { Ok(()) } else { Err(self.error(frame, at, Fault::WrongMark)) };
+        }
+        if slot != self.cursor {
+            return Err(self.error(frame, at, Fault::WrongOffset));
+        }
+        self.target(frame, pointer, pass, element)
+    }
+
+    fn may_lack_contents(&self, frame: &Frame<'_>, pointer: &Pointer, element: u64) -> bool {
+        match pointer.to {
+            Target::Blob(_) | Target::Template => true,
+            Target::Text => false,
+            _ => rules::count(&self.memory, frame, pointer.len, element).is_none(),
+        }
+    }
+
+    fn target(&mut self, frame: &Frame<'_>, pointer: &Pointer, pass: Pass, element: u64) -> Checked {
+        match &pointer.to {
+            Target::Text => return self.text(frame),
+            Target::Blob(_) => return self.blob(frame),
+            Target::Template => return self.template(frame),
+            Target::AnyStruct => return self.any_structure(frame, pass),
+            _ => {}
+        }
+        let count = rules::count(&self.memory, frame, pointer.len, element).unwrap_or(0);
+        if count == 0 {
+            return Err(self.error(frame, self.cursor, Fault::WrongOffset));
+        }
+        let size = target_size(&pointer.to);
+        let Some(total) = count.checked_mul(size).filter(|it| *it <= self.memory.body.len() as u64) else {
+            return Err(self.error(frame, self.cursor, Fault::CountOverflow));
+        };
+        let first = self.take(frame, total)?;
+        (0..count).try_for_each(|index| self.element(frame, &pointer.to, first + index * size, index, pass))
+    }
+
+    fn element(&mut self, frame: &Frame<'_>, target: &Target, at: u64, index: u64, pass: Pass) -> Checked {
+        match target {
+            Target::Struct(layout) => self.structure(&frame.child(layout, at, index), pass),
+            Target::Handle(ty) => self.handles(frame, at, 1, *ty),
+            Target::Pointer(inner) => self.pointer(frame, at, inner, pass, index),
+            Target::Opaque => self.opaque(frame, at),
+            Target::Values(_) | Target::AnyStruct | Target::Text | Target::Blob(_) | Target::Template => Ok(()),
+        }
+    }
+
+    fn text(&mut self, frame: &Frame<'_>) -> Checked {
+        let rest = self.memory.body.get(self.cursor as usize..).unwrap_or_default();
+        match rest.iter().position(|it| *it == 0) {
+            Some(end) => self.take(frame, end as u64 + 1).map(drop),
+            None => Err(self.error(frame, self.cursor, Fault::UnterminatedText)),
+        }
+    }
+
+    fn blob(&mut self, frame: &Frame<'_>) -> Checked {
+        let at = self.take(frame, 8)?;
+        let size = self.word(frame, at)?;
+        if size > self.memory.body.len() as u64 {
+            return Err(self.error(frame, at, Fault::CountOverflow));
+        }
+        self.take(frame, size).map(drop)
+    }
+
+    fn any_structure(&mut self, frame: &Frame<'_>, pass: Pass) -> Checked {
+        let next = self.chained(frame, self.cursor, pass)?;
+        self.chain(frame, next, pass)
+    }
+
+    fn template(&mut self, frame: &Frame<'_>) -> Checked {
+        let at = self.take(frame, 8)?;
+        let count = self.word(frame, at)?;
+        let Some(total) = count.checked_mul(template::ENTRY_SIZE).filter(|it| *it <= self.memory.body.len() as u64)
+        else {
+            return Err(self.error(frame, at, Fault::CountOverflow));
+        };
+        let entries = self.take(frame, total)?;
+        (0..count).try_for_each(|it| self.template_entry(frame, entries + it * template::ENTRY_SIZE))
+    }
+
+    fn template_entry(&mut self, frame: &Frame<'_>, at: u64) -> Checked {
+        let mut words = [0; 4];
+        for (index, word) in words.iter_mut().enumerate() {
+            *word = self.word(frame, at + index as u64 * 8)?;
+        }
+        let entry = template::entry_from(words);
+        let Some(element) = template::element(entry.descriptor_type) else { return Ok(()) };
+        let first = self.take(frame, element.size() * u64::from(entry.descriptor_count))?;
+        match element {
+            template::Element::Struct(layout) => (0..u64::from(entry.descriptor_count)).try_for_each(|index| {
+                let at = first + index * element.size();
+                self.structure(&frame.child(layout, at, index), Pass::Enter)
+            }),
+            template::Element::Handle(ty) => self.handles(frame, first, u64::from(entry.descriptor_count), ty),
+            template::Element::Number | template::Element::Bytes => Ok(()),
+        }
+    }
+}
+
+/// Bytes of one element behind a pointer, in a record and in C memory.
+pub fn target_size(target: &Target) -> u64 {
+    match target {
+        Target::Values(size) => u64::from(*size),
+        Target::Struct(layout) => u64::from(layout.size),
+        Target::Handle(_) | Target::Pointer(_) | Target::Opaque => 8,
+        Target::AnyStruct | Target::Text | Target::Blob(_) | Target::Template => 1,
+    }
+}
+
+/// The type of a handle that a sibling numbers.
+pub fn handle_type(number: i32, numbering: ObjectNumbering) -> Option<HandleType> {
+    match numbering {
+        ObjectNumbering::ObjectType => HandleType::from_object_type(number),
+        ObjectNumbering::DebugReport => HandleType::from_debug_report(number),
+    }
+}

@@ -1,0 +1,51 @@
+//! What a call's own bytes do not tell, and who knows it.
+
+use lavascope_abi::DescriptorUpdateTemplateEntry;
+use lavascope_abi::desc::{Blob, Layout};
+
+/// Knowledge about objects that decides which pointers of a call are read.
+///
+/// Handles are as they stand in the memory being walked: the driver's in C memory, ids in a record.
+/// Not knowing is always safe: the pointer is then not followed, and the record says that contents are missing.
+pub trait Facts {
+    fn is_secondary(&self, _command_buffer: u64) -> Option<bool> {
+        None
+    }
+
+    fn subpass(&self, _render_pass: u64, _subpass: u32) -> Option<SubpassUse> {
+        None
+    }
+
+    /// A pipeline made as a library, linked into another.
+    fn library(&self, _pipeline: u64) -> Option<LibraryUse> {
+        None
+    }
+
+    fn template(&self, _template: u64) -> Option<Vec<DescriptorUpdateTemplateEntry>> {
+        None
+    }
+
+    /// The bytes behind a pointer of `owner`, a structure or a command.
+    fn blob_size(&self, _blob: Blob, _owner: &'static Layout) -> Option<u32> {
+        None
+    }
+}
+
+/// Which attachments a subpass uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SubpassUse {
+    pub color: bool,
+    pub depth_stencil: bool,
+}
+
+/// What a pipeline library fixes for those that link it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LibraryUse {
+    pub has_mesh: bool,
+    pub discards_always: bool,
+}
+
+/// Nobody knows anything: the view of a record that stands alone.
+pub struct NoFacts;
+
+impl Facts for NoFacts {}

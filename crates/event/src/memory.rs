@@ -1,0 +1,48 @@
+//! Reading integers and following pointers, in C memory and in records alike.
+//!
+//! The rules are written once against [`Memory`]. `marshal` implements it for addresses, this file for offsets.
+
+use lavascope_abi::desc::Place;
+
+/// A place to read from. Nothing is read through a null pointer or a mark.
+pub trait Memory {
+    /// An unsigned integer of 1, 2, 4 or 8 bytes.
+    fn read(&self, at: u64, width: u8) -> Option<u64>;
+
+    /// Where the pointer at `at` leads.
+    fn follow(&self, at: u64) -> Option<u64>;
+
+    /// A 32-bit number.
+    fn u32(&self, at: u64) -> Option<u32> {
+        self.read(at, 4).map(|it| it as u32)
+    }
+
+    /// An integer at a place of the structure at `base`.
+    fn at(&self, base: u64, place: Place) -> Option<u64> {
+        let owner = match place.through {
+            Place::HERE => base,
+            through => self.follow(base + u64::from(through))?,
+        };
+        self.read(owner + u64::from(place.at), place.width)
+    }
+}
+
+/// The body of a record, checked or not: reads outside of it give nothing.
+#[derive(Clone, Copy)]
+pub struct RecordMemory<'a> {
+    pub body: &'a [u8],
+}
+
+impl Memory for RecordMemory<'_> {
+    fn read(&self, at: u64, width: u8) -> Option<u64> {
+        let start = usize::try_from(at).ok()?;
+        let bytes = self.body.get(start..start.checked_add(usize::from(width))?)?;
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        Some(u64::from_le_bytes(word))
+    }
+
+    fn follow(&self, at: u64) -> Option<u64> {
+        self.read(at, 8).filter(|it| *it >= super::record::HEAD_SIZE as u64)
+    }
+}

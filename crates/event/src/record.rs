@@ -1,0 +1,162 @@
+//! The bytes of a record: a head of two words, the image of the call, the touches.
+//!
+//! ```text
+//! word 0   bits  0..32  words of head and image together
+//!          bits 32..48  command
+//!          bits 48..56  kind: enter or leave
+//!          bits 56..64  remarks
+//! word 1   bits  0..40  call number within the thread
+//!          bits 40..64  number of touches
+//! image    parameters (enter) or outputs (leave), then every block they lead to, depth first
+//! touches  one word for each handle of the image that has one: thread (24 bits), call number (40 bits)
+//! ```
+//!
+//! A record is relocatable: offsets count from its first byte. Everything is little-endian.
+
+use lavascope_abi::{Command, bytes_of_slice};
+
+/// Bytes before the image.
+pub const HEAD_SIZE: usize = 16;
+
+/// Calls of one thread are counted up to this.
+pub const CALL_MAX: u64 = (1 << 40) - 1;
+/// A record holds at most this many touches.
+pub const TOUCHES_MAX: u32 = (1 << 24) - 1;
+
+/// Which half of a call a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// The parameters, complete before the driver sees the call.
+    Enter = 0,
+    /// The result and the outputs, after the driver returned.
+    Leave = 1,
+}
+
+/// What a record could not hold. Nothing is lost in silence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Remarks(pub u8);
+
+impl Remarks {
+    /// A chain has structures that this registry does not know; they are stubs here.
+    pub const UNKNOWN_STRUCTURES: Remarks = Remarks(1);
+    /// Data whose size nobody knew, or host memory: present, but not in the record.
+    pub const CONTENTS_MISSING: Remarks = Remarks(2);
+    /// A chain or nesting deeper than any sane one was cut.
+    pub const CUT: Remarks = Remarks(4);
+    const ALL: u8 = 7;
+
+    pub fn has(self, remark: Remarks) -> bool {
+        self.0 & remark.0 != 0
+    }
+
+    pub fn add(&mut self, remark: Remarks) {
+        self.0 |= remark.0;
+    }
+
+    /// Only remarks that exist.
+    pub fn checked(raw: u8) -> Option<Remarks> {
+        (raw & !Self::ALL == 0).then_some(Remarks(raw))
+    }
+}
+
+/// The head of a record, decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Words of head and image together.
+    pub body_words: u32,
+    pub command: u16,
+    pub kind: u8,
+    pub remarks: u8,
+    pub call: u64,
+    pub touches: u32,
+}
+
+impl Head {
+    pub fn from_words(first: u64, second: u64) -> Head {
+        Head {
+            body_words: first as u32,
+            command: (first >> 32) as u16,
+            kind: (first >> 48) as u8,
+            remarks: (first >> 56) as u8,
+            call: second & CALL_MAX,
+            touches: (second >> 40) as u32,
+        }
+    }
+
+    pub fn to_words(self) -> [u64; 2] {
+        let first = u64::from(self.body_words)
+            | u64::from(self.command) << 32
+            | u64::from(self.kind) << 48
+            | u64::from(self.remarks) << 56;
+        [first, self.call & CALL_MAX | u64::from(self.touches) << 40]
+    }
+
+    /// Bytes of the whole record, the touches included.
+    pub fn size(self) -> usize {
+        (self.body_words as usize + self.touches as usize) * 8
+    }
+}
+
+/// A record that passed `check`: its offsets, counts and selectors may be relied on.
+#[derive(Clone, Copy)]
+pub struct Record<'a> {
+    words: &'a [u64],
+    head: Head,
+    command: Command,
+    kind: Kind,
+}
+
+impl<'a> Record<'a> {
+    /// For `check` alone.
+    pub(crate) fn checked(words: &'a [u64], head: Head, command: Command, kind: Kind) -> Record<'a> {
+        Record { words, head, command, kind }
+    }
+
+    pub fn command(self) -> Command {
+        self.command
+    }
+
+    pub fn kind(self) -> Kind {
+        self.kind
+    }
+
+    pub fn call_number(self) -> u64 {
+        self.head.call
+    }
+
+    pub fn remarks(self) -> Remarks {
+        Remarks(self.head.remarks)
+    }
+
+    /// The whole record.
+    pub fn words(self) -> &'a [u64] {
+        self.words
+    }
+
+    /// Head and image, which offsets count from.
+    pub fn body(self) -> &'a [u8] {
+        bytes_of_slice(&self.words[..self.head.body_words as usize])
+    }
+
+    pub fn touches(self) -> impl ExactSizeIterator<Item = Touch> + 'a {
+        self.words[self.head.body_words as usize..].iter().map(|it| Touch::from_word(*it))
+    }
+}
+
+/// The call that last changed an object before this one: who must come first in a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touch {
+    pub thread: u32,
+    pub call: u64,
+}
+
+impl Touch {
+    pub fn from_word(word: u64) -> Touch {
+        Touch { thread: (word >> 40) as u32, call: word & CALL_MAX }
+    }
+
+    pub fn to_word(self) -> u64 {
+        u64::from(self.thread) << 40 | self.call & CALL_MAX
+    }
+}

@@ -1,0 +1,247 @@
+//! How many elements a pointer has, and whether it is read at all.
+//!
+//! Vulkan lets an application leave garbage in pointers that a call ignores. Following one crashes the
+//! application, so every such pointer has its condition here or in the tables.
+//! Spec: the "valid usage" of each structure; the state subsets of "Graphics Pipelines".
+
+use lavascope_abi::desc::{Len, LenRule, Place, Read, ReadRule};
+use lavascope_abi::{
+    ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT, COMMAND_BUFFER_BEGIN_INFO_LAYOUT,
+    COMMAND_BUFFER_INHERITANCE_INFO_LAYOUT, DEVICE_FAULT_COUNTS_EXT_LAYOUT, DescriptorType,
+    GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT, STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT,
+    STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT,
+};
+
+use crate::facts::Facts;
+use crate::memory::Memory;
+use crate::pipeline::Pipeline;
+use crate::walk::Frame;
+
+/// Whether a pointer is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Read,
+    /// The specification lets it be garbage.
+    Ignored,
+    /// Nobody knows; to be safe it is not read.
+    Unknown,
+}
+
+impl From<bool> for Verdict {
+    fn from(is_read: bool) -> Verdict {
+        if is_read { Verdict::Read } else { Verdict::Ignored }
+    }
+}
+
+impl From<Option<bool>> for Verdict {
+    fn from(is_read: Option<bool>) -> Verdict {
+        is_read.map_or(Verdict::Unknown, Verdict::from)
+    }
+}
+
+/// The number of elements behind a pointer of `frame`; none where nobody knows.
+///
+/// `element` is the index within the outer array, for pointers in arrays of pointers.
+/// A length behind a null pointer is zero. [`Len::Terminated`] is not a count and gives none.
+pub fn count<M: Memory>(memory: &M, frame: &Frame<'_>, len: Len, element: u64) -> Option<u64> {
+    match len {
+        Len::Fixed(count) => Some(u64::from(count)),
+        Len::At(place) => Some(memory.at(frame.base, place).unwrap_or(0)),
+        Len::Scaled { of, add, divide } => {
+            let value = memory.at(frame.base, of).unwrap_or(0);
+            Some(value.saturating_add(u64::from(add)) / u64::from(divide))
+        }
+        Len::Terminated => None,
+        Len::Rule(rule) => count_by_hand(memory, frame, rule, element),
+    }
+}
+
+fn count_by_hand<M: Memory>(memory: &M, frame: &Frame<'_>, rule: LenRule, element: u64) -> Option<u64> {
+    match rule {
+        LenRule::GeometriesOfBuild => {
+            let infos = memory.follow(frame.outermost().field("pInfos")?)?;
+            let layout = &ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT;
+            let info = Frame::root(layout, infos + element * u64::from(layout.size));
+            memory.read(info.field("geometryCount")?, 4)
+        }
+        LenRule::FaultAddressInfos => fault_count(memory, frame, "addressInfoCount"),
+        LenRule::FaultVendorInfos => fault_count(memory, frame, "vendorInfoCount"),
+        LenRule::FaultVendorBinary => fault_count(memory, frame, "vendorBinarySize"),
+        LenRule::SubLayers => {
+            let (owner, field) = match frame.find(&STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT) {
+                Some(owner) => (owner, "vps_max_sub_layers_minus1"),
+                None => (frame.find(&STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT)?, "sps_max_sub_layers_minus1"),
+            };
+            Some(memory.read(owner.field(field)?, 1)? + 1)
+        }
+    }
+}
+
+/// `vkGetDeviceFaultInfoEXT` states the capacities in another of its parameters.
+fn fault_count<M: Memory>(memory: &M, frame: &Frame<'_>, field: &str) -> Option<u64> {
+    let counts = memory.follow(frame.outermost().field("pFaultCounts")?)?;
+    let counts = Frame::root(&DEVICE_FAULT_COUNTS_EXT_LAYOUT, counts);
+    let width = if field == "vendorBinarySize" { 8 } else { 4 };
+    memory.read(counts.field(field)?, width)
+}
+
+/// Whether a pointer of `frame` is read.
+pub fn verdict<M: Memory, F: Facts + ?Sized>(memory: &M, facts: &F, frame: &Frame<'_>, read: Read) -> Verdict {
+    let value = |place: Place| memory.at(frame.base, place).unwrap_or(0);
+    match read {
+        Read::Always => Verdict::Read,
+        Read::Is(place, values) => values.contains(&i64::from(value(place) as i32)).into(),
+        Read::Has(place, bits) => (value(place) & bits != 0).into(),
+        Read::Lacks(place, bits) => (value(place) & bits == 0).into(),
+        Read::Rule(rule) => verdict_by_hand(memory, facts, frame, rule),
+    }
+}
+
+fn verdict_by_hand<M: Memory, F: Facts + ?Sized>(
+    memory: &M,
+    facts: &F,
+    frame: &Frame<'_>,
+    rule: ReadRule,
+) -> Verdict {
+    match rule {
+        ReadRule::SecondaryCommandBuffer => is_secondary(memory, facts, frame).into(),
+        ReadRule::DescriptorImages => descriptor(memory, frame, is_image_type),
+        ReadRule::DescriptorBuffers => descriptor(memory, frame, is_buffer_type),
+        ReadRule::DescriptorTexelViews => descriptor(memory, frame, is_texel_type),
+        ReadRule::ViewportDepths => (flag(memory, frame, "viewportScissor2D")).into(),
+        ReadRule::RenderingColors => rendering_colors(memory, facts, frame),
+        ReadRule::GroupVertexInput => {
+            let stages = own_stages(memory, frame);
+            let is_dynamic = pipeline(memory, facts, frame).is_some_and(|it| it.is_dynamic(VERTEX_INPUT));
+            (stages & MESH_STAGES == 0 && !is_dynamic).into()
+        }
+        ReadRule::GroupTessellation => (own_stages(memory, frame) & TESSELLATION == TESSELLATION).into(),
+        _ => match pipeline(memory, facts, frame) {
+            Some(pipeline) => pipeline_state(memory, frame, &pipeline, rule),
+            // Without a pipeline around it, nothing is dynamic and nothing is a library.
+            None => Verdict::Read,
+        },
+    }
+}
+
+pub(crate) const MESH_STAGES: u32 = 0x40 | 0x80;
+const TESSELLATION: u32 = 0x2 | 0x4;
+const VERTEX_INPUT: i32 = 1000352000;
+
+fn pipeline<M: Memory, F: Facts + ?Sized>(memory: &M, facts: &F, frame: &Frame<'_>) -> Option<Pipeline> {
+    frame.find(&GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT).map(|it| Pipeline::read(memory, facts, it))
+}
+
+/// The state of a graphics pipeline, and what hangs below it.
+fn pipeline_state<M: Memory>(memory: &M, frame: &Frame<'_>, it: &Pipeline, rule: ReadRule) -> Verdict {
+    let is_any_dynamic = |states: &[i32]| states.iter().any(|state| it.is_dynamic(*state));
+    let is_static = |state: i32| Verdict::from(!it.is_dynamic(state));
+    match rule {
+        ReadRule::PipelineStages => (it.has_shaders()).into(),
+        ReadRule::PipelineVertexInput => it.reads_vertex_input(),
+        ReadRule::PipelineInputAssembly => it.reads_input_assembly(),
+        ReadRule::PipelineTessellation => {
+            (it.has_pre_rasterization() && it.stages & TESSELLATION == TESSELLATION).into()
+        }
+        ReadRule::PipelineViewport => it.when_rasterizing(it.has_pre_rasterization()),
+        ReadRule::PipelineRasterization => it.has_pre_rasterization().into(),
+        ReadRule::PipelineMultisample => it.when_rasterizing(it.has_fragment_shader() || it.has_fragment_output()),
+        ReadRule::PipelineDepthStencil => it.reads_depth_stencil(),
+        ReadRule::PipelineColorBlend => it.reads_color_blend(),
+        ReadRule::ViewportsStatic => (!is_any_dynamic(&[0, 1000267003])).into(),
+        ReadRule::ScissorsStatic => (!is_any_dynamic(&[1, 1000267004])).into(),
+        ReadRule::SampleMask => is_static(1000455006),
+        ReadRule::ViewportScalingsStatic => {
+            let is_enabled = flag(memory, frame, "viewportWScalingEnable") || it.is_dynamic(1000455023);
+            (!it.is_dynamic(1000087000) && is_enabled).into()
+        }
+        ReadRule::DiscardRectanglesStatic => (it.has_pre_rasterization() && !it.is_dynamic(1000099000)).into(),
+        ReadRule::CoverageTable => {
+            let is_enabled = flag(memory, frame, "coverageModulationTableEnable") || it.is_dynamic(1000455028);
+            (!it.is_dynamic(1000455029) && is_enabled).into()
+        }
+        ReadRule::ExclusiveScissorsStatic => is_static(1000205001),
+        ReadRule::ShadingRatePalettesStatic => is_static(1000164004),
+        ReadRule::BlendAttachments => {
+            (![1000455010, 1000455011, 1000455012].iter().all(|state| it.is_dynamic(*state))).into()
+        }
+        ReadRule::ColorWriteEnables => is_static(1000381000),
+        ReadRule::SampleOrders => is_static(1000164006),
+        ReadRule::ViewportSwizzles => is_static(1000455024),
+        ReadRule::DepthClampRange => is_static(1000582000),
+        ReadRule::SecondaryCommandBuffer
+        | ReadRule::DescriptorImages
+        | ReadRule::DescriptorBuffers
+        | ReadRule::DescriptorTexelViews
+        | ReadRule::ViewportDepths
+        | ReadRule::RenderingColors
+        | ReadRule::GroupVertexInput
+        | ReadRule::GroupTessellation => Verdict::Unknown,
+    }
+}
+
+fn is_secondary<M: Memory, F: Facts + ?Sized>(memory: &M, facts: &F, frame: &Frame<'_>) -> Option<bool> {
+    let command_buffer = memory.read(frame.outermost().field("commandBuffer")?, 8)?;
+    facts.is_secondary(command_buffer)
+}
+
+/// Formats of dynamic rendering: below a pipeline, below inheritance info, or on their own.
+fn rendering_colors<M: Memory, F: Facts + ?Sized>(memory: &M, facts: &F, frame: &Frame<'_>) -> Verdict {
+    if let Some(pipeline) = pipeline(memory, facts, frame) {
+        return pipeline.reads_rendering_colors();
+    }
+    let Some(inheritance) = frame.find(&COMMAND_BUFFER_INHERITANCE_INFO_LAYOUT) else { return Verdict::Read };
+    let begin = frame.find(&COMMAND_BUFFER_BEGIN_INFO_LAYOUT);
+    let flags = begin.and_then(|it| memory.u32(it.field("flags")?)).unwrap_or(0);
+    let render_pass = inheritance.field("renderPass").and_then(|at| memory.read(at, 8)).unwrap_or(0);
+    const RENDER_PASS_CONTINUE: u32 = 2;
+    (flags & RENDER_PASS_CONTINUE != 0 && render_pass == 0).into()
+}
+
+fn flag<M: Memory>(memory: &M, frame: &Frame<'_>, name: &str) -> bool {
+    frame.field(name).and_then(|at| memory.u32(at)).is_some_and(|it| it != 0)
+}
+
+/// The stages of a structure that has `pStages` itself.
+pub(crate) fn own_stages<M: Memory>(memory: &M, frame: &Frame<'_>) -> u32 {
+    let (Some(count_at), Some(stages_at)) = (frame.field("stageCount"), frame.field("pStages")) else { return 0 };
+    let count = memory.u32(count_at).unwrap_or(0);
+    let Some(first) = memory.follow(stages_at) else { return 0 };
+    const STAGE_AT: u64 = 20;
+    const STAGE_SIZE: u64 = 48;
+    (0..u64::from(count))
+        .map_while(|it| memory.u32(first + it * STAGE_SIZE + STAGE_AT))
+        .fold(0, |stages, stage| stages | stage)
+}
+
+fn descriptor<M: Memory>(memory: &M, frame: &Frame<'_>, is_wanted: fn(DescriptorType) -> bool) -> Verdict {
+    let ty = frame.field("descriptorType").and_then(|at| memory.u32(at));
+    ty.map(|it| is_wanted(DescriptorType(it as i32))).into()
+}
+
+fn is_image_type(ty: DescriptorType) -> bool {
+    matches!(
+        ty,
+        DescriptorType::SAMPLER
+            | DescriptorType::COMBINED_IMAGE_SAMPLER
+            | DescriptorType::SAMPLED_IMAGE
+            | DescriptorType::STORAGE_IMAGE
+            | DescriptorType::INPUT_ATTACHMENT
+            | DescriptorType::SAMPLE_WEIGHT_IMAGE_QCOM
+            | DescriptorType::BLOCK_MATCH_IMAGE_QCOM
+    )
+}
+
+fn is_buffer_type(ty: DescriptorType) -> bool {
+    matches!(
+        ty,
+        DescriptorType::UNIFORM_BUFFER
+            | DescriptorType::STORAGE_BUFFER
+            | DescriptorType::UNIFORM_BUFFER_DYNAMIC
+            | DescriptorType::STORAGE_BUFFER_DYNAMIC
+    )
+}
+
+fn is_texel_type(ty: DescriptorType) -> bool {
+    matches!(ty, DescriptorType::UNIFORM_TEXEL_BUFFER | DescriptorType::STORAGE_TEXEL_BUFFER)
+}

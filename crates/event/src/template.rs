@@ -1,0 +1,88 @@
+//! The data of a descriptor update template: which elements it has, by the template's entries.
+//!
+//! In C memory the elements lie wherever the entries say; in a record they lie densely, in the order of the entries.
+
+use lavascope_abi::desc::Layout;
+use lavascope_abi::{
+    DESCRIPTOR_BUFFER_INFO_LAYOUT, DESCRIPTOR_IMAGE_INFO_LAYOUT, DescriptorType, DescriptorUpdateTemplateEntry,
+    HandleType,
+};
+
+/// What one element of an entry is.
+#[derive(Clone, Copy)]
+pub enum Element {
+    Struct(&'static Layout),
+    Handle(HandleType),
+    /// A device address.
+    Number,
+    /// `descriptorCount` counts bytes.
+    Bytes,
+}
+
+/// The elements of an entry; none for a type that this registry does not know.
+pub fn element(ty: DescriptorType) -> Option<Element> {
+    Some(match ty {
+        DescriptorType::SAMPLER
+        | DescriptorType::COMBINED_IMAGE_SAMPLER
+        | DescriptorType::SAMPLED_IMAGE
+        | DescriptorType::STORAGE_IMAGE
+        | DescriptorType::INPUT_ATTACHMENT
+        | DescriptorType::SAMPLE_WEIGHT_IMAGE_QCOM
+        | DescriptorType::BLOCK_MATCH_IMAGE_QCOM => Element::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT),
+        DescriptorType::UNIFORM_BUFFER
+        | DescriptorType::STORAGE_BUFFER
+        | DescriptorType::UNIFORM_BUFFER_DYNAMIC
+        | DescriptorType::STORAGE_BUFFER_DYNAMIC => Element::Struct(&DESCRIPTOR_BUFFER_INFO_LAYOUT),
+        DescriptorType::UNIFORM_TEXEL_BUFFER | DescriptorType::STORAGE_TEXEL_BUFFER => {
+            Element::Handle(HandleType::BufferView)
+        }
+        DescriptorType::ACCELERATION_STRUCTURE_KHR => Element::Handle(HandleType::AccelerationStructureKHR),
+        DescriptorType::ACCELERATION_STRUCTURE_NV => Element::Handle(HandleType::AccelerationStructureNV),
+        DescriptorType::TENSOR_ARM => Element::Handle(HandleType::TensorViewARM),
+        DescriptorType::PARTITIONED_ACCELERATION_STRUCTURE_NV => Element::Number,
+        DescriptorType::INLINE_UNIFORM_BLOCK => Element::Bytes,
+        _ => return None,
+    })
+}
+
+impl Element {
+    /// Bytes of one element in a record.
+    pub fn size(self) -> u64 {
+        match self {
+            Element::Struct(layout) => u64::from(layout.size),
+            Element::Handle(_) | Element::Number => 8,
+            Element::Bytes => 1,
+        }
+    }
+}
+
+/// Bytes that the elements of an entry take in a record.
+pub fn dense_size(entry: &DescriptorUpdateTemplateEntry) -> Option<u64> {
+    Some(super::walk::aligned(element(entry.descriptor_type)?.size() * u64::from(entry.descriptor_count)))
+}
+
+/// Bytes of an entry.
+pub const ENTRY_SIZE: u64 = 32;
+const _: () = assert!(size_of::<DescriptorUpdateTemplateEntry>() as u64 == ENTRY_SIZE);
+
+/// Entries as numbers, for comparison and for walking a record: binding, element, count, type, offset, stride.
+pub fn entry_from(words: [u64; 4]) -> DescriptorUpdateTemplateEntry {
+    DescriptorUpdateTemplateEntry {
+        dst_binding: words[0] as u32,
+        dst_array_element: (words[0] >> 32) as u32,
+        descriptor_count: words[1] as u32,
+        descriptor_type: DescriptorType((words[1] >> 32) as i32),
+        offset: words[2],
+        stride: words[3],
+    }
+}
+
+/// The reverse of [`entry_from`].
+pub fn entry_words(entry: &DescriptorUpdateTemplateEntry) -> [u64; 4] {
+    [
+        u64::from(entry.dst_binding) | u64::from(entry.dst_array_element) << 32,
+        u64::from(entry.descriptor_count) | u64::from(entry.descriptor_type.0 as u32) << 32,
+        entry.offset,
+        entry.stride,
+    ]
+}

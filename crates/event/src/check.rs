@@ -15,7 +15,9 @@ use crate::memory::{Memory, RecordMemory};
 use crate::record::{HEAD_SIZE, Head, Kind, Record, Remarks};
 use crate::rules::{self, Verdict};
 use crate::template;
-use crate::walk::{CHAIN_MAX, DEPTH_MAX, Frame, LOADER_LINKS, Pass, Way, aligned, uses_host_addresses, way};
+use crate::walk::{
+    CHAIN_MAX, DEPTH_MAX, Frame, LOADER_LINKS, Pass, Way, aligned, ignores_addresses, uses_host_addresses, way,
+};
 
 /// Why bytes are not a record, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -103,6 +105,7 @@ pub fn check_image(body: &[u8], layout: &'static Layout, pass: Pass, remarks: Re
         cursor: HEAD_SIZE as u64,
         found: Remarks::default(),
         uses_host_addresses: uses_host_addresses(layout.name),
+        ignores_addresses: ignores_addresses(layout.name),
     };
     let root = Frame::root(layout, HEAD_SIZE as u64);
     checker.take(&root, u64::from(layout.size))?;
@@ -125,6 +128,7 @@ struct Checker<'a> {
     cursor: u64,
     found: Remarks,
     uses_host_addresses: bool,
+    ignores_addresses: bool,
 }
 
 impl Checker<'_> {
@@ -217,6 +221,9 @@ impl Checker<'_> {
     }
 
     fn device_or_host(&mut self, frame: &Frame<'_>, at: u64) -> Checked {
+        if self.ignores_addresses {
+            return self.zero(frame, at, at + 8);
+        }
         if !self.uses_host_addresses {
             return Ok(());
         }

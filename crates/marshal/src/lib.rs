@@ -1,0 +1,22 @@
+//! Packs C memory into records and unpacks them again.
+//!
+//! [`Packer`] walks any call by the tables of `abi`; [`straight`] has the hottest commands as straight lines that
+//! give the same bytes. [`unpack`] lays a record out as C memory again, with handles of another process.
+//!
+//! This is where raw pointers of an application are followed, and nowhere else. What may be garbage is decided by
+//! `event::rules`; what must be valid is the application's duty under the specification. A null pointer where the
+//! specification wants none is taken as null.
+
+mod arena;
+mod c_memory;
+mod outputs;
+mod pack;
+mod stream;
+mod unpack;
+
+pub use arena::Arena;
+pub use c_memory::CMemory;
+pub use outputs::outputs_image;
+pub use pack::{Ids, Packer};
+pub use stream::Stream;
+pub use unpack::{Handles, StubPolicy, UnpackError, Unpacker};

@@ -1,0 +1,41 @@
+//! Zeroed memory with stable addresses, for calls laid out again.
+
+/// Chunks that are given out piece by piece and reused after [`Arena::clear`].
+#[derive(Default)]
+pub struct Arena {
+    chunks: Vec<Box<[u64]>>,
+    /// Words used of the last chunk.
+    used: usize,
+}
+
+const CHUNK_WORDS: usize = 8 * 1024;
+
+impl Arena {
+    /// Forgets everything; the largest chunk is kept.
+    pub fn clear(&mut self) {
+        self.chunks.sort_by_key(|it| it.len());
+        let last = self.chunks.pop();
+        self.chunks.clear();
+        if let Some(mut chunk) = last {
+            chunk.fill(0);
+            self.chunks.push(chunk);
+        }
+        self.used = 0;
+    }
+
+    /// Zeroed bytes, aligned to eight. Never null, also for none.
+    pub(crate) fn claim(&mut self, size: usize) -> *mut u8 {
+        let words = size.div_ceil(8).max(1);
+        let fits = self.chunks.last().is_some_and(|it| it.len() - self.used >= words);
+        if !fits {
+            self.chunks.push(vec![0; words.max(CHUNK_WORDS)].into_boxed_slice());
+            self.used = 0;
+        }
+        let at = self.used;
+        self.used += words;
+        match self.chunks.last_mut() {
+            Some(chunk) => chunk[at..].as_mut_ptr().cast(),
+            None => std::ptr::dangling_mut::<u64>().cast(),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Words that records are written into, one behind the other.
+
+use lavascope_event::record::{HEAD_SIZE, Head, Kind, Remarks};
+use lavascope_abi::Command;
+
+/// A growing run of records.
+#[derive(Default)]
+pub struct Stream {
+    words: Vec<u64>,
+    /// Where the record being written begins.
+    start: usize,
+}
+
+impl Stream {
+    pub fn with_capacity(words: usize) -> Stream {
+        Stream { words: Vec::with_capacity(words), start: 0 }
+    }
+
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Forgets the records and keeps the space.
+    pub fn clear(&mut self) {
+        self.words.clear();
+        self.start = 0;
+    }
+
+    /// Begins a record and claims the space of its head.
+    pub(crate) fn begin(&mut self) {
+        self.start = self.words.len();
+        self.words.extend_from_slice(&[0; HEAD_SIZE / 8]);
+    }
+
+    /// Claims a zeroed block of `size` bytes, and gives its offset in the record.
+    pub(crate) fn claim(&mut self, size: usize) -> usize {
+        let at = self.words.len();
+        self.words.resize(at + size.div_ceil(8), 0);
+        (at - self.start) * 8
+    }
+
+    /// The place of an offset of the record being written.
+    pub(crate) fn at(&mut self, offset: usize) -> *mut u8 {
+        debug_assert!(offset <= (self.words.len() - self.start) * 8, "an offset lies inside its record");
+        // In bounds or one past the end by the assertion; the writers claim before they write.
+        self.words.as_mut_ptr().cast::<u8>().wrapping_add(self.start * 8 + offset)
+    }
+
+    pub(crate) fn write_word(&mut self, offset: usize, value: u64) {
+        self.words[self.start + offset / 8] = value;
+    }
+
+    pub(crate) fn word(&self, offset: usize) -> u64 {
+        self.words[self.start + offset / 8]
+    }
+
+    pub(crate) fn zero(&mut self, offset: usize, size: usize) {
+        // SAFETY: the caller claimed these bytes.
+        unsafe { self.at(offset).write_bytes(0, size) };
+    }
+
+    /// Ends the record: writes its head, and gives its words.
+    pub(crate) fn end(&mut self, command: Command, kind: Kind, call: u64, remarks: Remarks) -> &[u64] {
+        let head = Head {
+            body_words: (self.words.len() - self.start) as u32,
+            command: command as u16,
+            kind: kind as u8,
+            remarks: remarks.0,
+            call,
+            touches: 0,
+        };
+        let [first, second] = head.to_words();
+        self.words[self.start] = first;
+        self.words[self.start + 1] = second;
+        &self.words[self.start..]
+    }
+
+    /// Space for a whole record of known size, for straight-line packing.
+    #[inline(always)]
+    pub(crate) fn claim_record(&mut self, words: usize) -> *mut u64 {
+        self.start = self.words.len();
+        self.words.reserve(words);
+        // SAFETY: reserved above; straight-line packing writes every word before anybody reads them.
+        unsafe {
+            self.words.set_len(self.start + words);
+            self.words.as_mut_ptr().add(self.start)
+        }
+    }
+
+    pub(crate) fn last(&self) -> &[u64] {
+        &self.words[self.start..]
+    }
+}

@@ -1,0 +1,371 @@
+//! *Unpack*: a record to C memory, ready for a driver.
+
+use lavascope_abi::desc::{Blob, Layout, ObjectNumbering, Pointer, Target, Work};
+use lavascope_abi::{ObjectId, structure_by_type};
+use lavascope_event::check::{handle_type, target_size};
+use lavascope_event::memory::{Memory, RecordMemory};
+use lavascope_event::record::{HEAD_SIZE, Kind, Record};
+use lavascope_event::rules;
+use lavascope_event::template;
+use lavascope_event::walk::{Frame, Pass, Way, aligned, uses_host_addresses, way};
+
+use crate::arena::Arena;
+
+/// The handles that ids stand for here.
+pub trait Handles {
+    /// The handle of an id that is not null.
+    fn handle(&self, id: ObjectId) -> u64;
+
+    /// Bytes to provide for an output whose size only the device knows.
+    fn blob_size(&self, _blob: Blob, _owner: &'static Layout) -> u32 {
+        64 * 1024
+    }
+}
+
+/// What becomes of structures that the registry does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StubPolicy {
+    /// They are left out: a driver must not see half a structure.
+    Skip,
+    /// They are kept as their first 16 bytes. Never for a driver.
+    Keep,
+}
+
+/// Why a record cannot be laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnpackError {
+    #[error("{item} asks for {bytes} bytes of outputs; at most {OUTPUT_MAX} are provided")]
+    OutputsTooLarge { item: &'static str, bytes: u64 },
+}
+
+/// A record states the capacity of output arrays; a foreign one may state anything.
+const OUTPUT_MAX: u64 = 1 << 28;
+
+/// Lays records out as C memory in an arena.
+pub struct Unpacker<'a, H: ?Sized> {
+    pub handles: &'a H,
+    pub stubs: StubPolicy,
+}
+
+/// A place for opaque pointers to point to: nobody may look into them.
+static SOMEWHERE: [u64; 2] = [0; 2];
+
+fn somewhere() -> u64 {
+    SOMEWHERE.as_ptr().expose_provenance() as u64
+}
+
+impl<H: Handles + ?Sized> Unpacker<'_, H> {
+    /// The image of the call's parameters or outputs. It lives until the arena is cleared.
+    pub fn unpack(&self, record: Record<'_>, arena: &mut Arena) -> Result<*mut u8, UnpackError> {
+        let desc = record.command().desc();
+        let (layout, pass) = match (record.kind(), desc.outputs) {
+            (Kind::Leave, Some(outputs)) => (outputs.layout, Pass::Leave),
+            _ => (desc.parameters, Pass::Enter),
+        };
+        self.unpack_image(record.body(), layout, pass, arena)
+    }
+
+    /// The image of a layout in a checked body: the heart of [`Unpacker::unpack`].
+    pub fn unpack_image(
+        &self,
+        body: &[u8],
+        layout: &'static Layout,
+        pass: Pass,
+        arena: &mut Arena,
+    ) -> Result<*mut u8, UnpackError> {
+        let mut walk = Walk {
+            handles: self.handles,
+            stubs: self.stubs,
+            memory: RecordMemory { body },
+            arena,
+            outputs: 0,
+            uses_host_addresses: uses_host_addresses(layout.name),
+        };
+        let root = Frame::root(layout, HEAD_SIZE as u64);
+        let image = walk.copy(root.base, layout.size as usize);
+        walk.structure(&root, image, pass)?;
+        Ok(image)
+    }
+}
+
+type Unpacked = Result<(), UnpackError>;
+
+struct Walk<'a, H: ?Sized> {
+    handles: &'a H,
+    stubs: StubPolicy,
+    memory: RecordMemory<'a>,
+    arena: &'a mut Arena,
+    /// Bytes of outputs provided so far.
+    outputs: u64,
+    uses_host_addresses: bool,
+}
+
+impl<H: Handles + ?Sized> Walk<'_, H> {
+    /// A copy of record bytes in the arena.
+    fn copy(&mut self, from: u64, size: usize) -> *mut u8 {
+        let to = self.arena.claim(size);
+        let bytes = &self.memory.body[from as usize..from as usize + size];
+        // SAFETY: the arena gave `size` bytes, which nobody else has.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, size) };
+        to
+    }
+
+    fn write(to: *mut u8, value: u64) {
+        // SAFETY: every slot lies within a block that `copy` made. Slots of unions may be less aligned than words.
+        unsafe { to.cast::<u64>().write_unaligned(value) };
+    }
+
+    fn structure(&mut self, frame: &Frame<'_>, to: *mut u8, pass: Pass) -> Unpacked {
+        frame.layout.work.iter().try_for_each(|it| self.work(frame, to, it, pass))
+    }
+
+    /// `to` is where the structure lies in the arena.
+    fn work(&mut self, frame: &Frame<'_>, to: *mut u8, work: &Work, pass: Pass) -> Unpacked {
+        let from = frame.base + u64::from(work.at());
+        let slot = to.wrapping_add(work.at() as usize);
+        match work {
+            Work::Chain { .. } => return self.chain(frame, from, slot, pass),
+            Work::Pointer { pointer, .. } => return self.pointer(frame, from, slot, pointer, pass, 0),
+            _ if pass == Pass::Skeleton => {}
+            Work::Handles { count, .. } => self.handle_array(from, slot, u64::from(*count)),
+            Work::TypedHandle { ty, numbering, .. } => {
+                let number = self.memory.at(frame.base, *ty).unwrap_or(0) as i32;
+                self.typed_handle(from, slot, number, *numbering);
+            }
+            Work::Opaque { .. } => self.opaque(from, slot),
+            Work::Text { .. } => {}
+            Work::Select { selector, cases, .. } => {
+                let value = self.memory.at(frame.base, *selector).unwrap_or(0) as i32;
+                let case = cases.iter().find(|it| it.values.contains(&i64::from(value)));
+                let work = case.map_or(&[][..], |it| it.work);
+                return work.iter().try_for_each(|it| self.work(frame, to, it, pass));
+            }
+            Work::DeviceOrHost { .. } if self.uses_host_addresses => self.opaque(from, slot),
+            Work::DeviceOrHost { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn word(&self, at: u64) -> u64 {
+        self.memory.read(at, 8).unwrap_or(0)
+    }
+
+    fn handle_array(&self, from: u64, slot: *mut u8, count: u64) {
+        for it in 0..count {
+            let raw = self.word(from + it * 8);
+            let handle = match ObjectId::from_raw(raw) {
+                Some(id) if !id.is_null() => self.handles.handle(id),
+                _ => 0,
+            };
+            Self::write(slot.wrapping_add(it as usize * 8), handle);
+        }
+    }
+
+    fn typed_handle(&self, from: u64, slot: *mut u8, number: i32, numbering: ObjectNumbering) {
+        match handle_type(number, numbering) {
+            Some(_) => self.handle_array(from, slot, 1),
+            None => self.opaque(from, slot),
+        }
+    }
+
+    fn opaque(&self, from: u64, slot: *mut u8) {
+        Self::write(slot, if self.word(from) == 0 { 0 } else { somewhere() });
+    }
+
+    fn chain(&mut self, frame: &Frame<'_>, from: u64, slot: *mut u8, pass: Pass) -> Unpacked {
+        const NEXT_AT: u64 = 8;
+        let (mut from, mut slot) = (from, slot);
+        while let Some(base) = self.memory.follow(from) {
+            from = base + NEXT_AT;
+            if let Some(block) = self.chained(frame, base, pass)? {
+                Self::write(slot, block.expose_provenance() as u64);
+                slot = block.wrapping_add(NEXT_AT as usize);
+            }
+        }
+        Self::write(slot, 0);
+        Ok(())
+    }
+
+    /// One structure of a chain, its own chain aside; none for a stub that is left out.
+    fn chained(&mut self, frame: &Frame<'_>, base: u64, pass: Pass) -> Result<Option<*mut u8>, UnpackError> {
+        const NEXT_AT: u32 = 8;
+        let s_type = self.memory.u32(base).unwrap_or(0) as i32;
+        let Some(layout) = structure_by_type(s_type) else {
+            return Ok((self.stubs == StubPolicy::Keep).then(|| self.copy(base, 16)));
+        };
+        let block = self.copy(base, layout.size as usize);
+        let inner = frame.child(layout, base, 0);
+        for work in layout.work.iter().filter(|it| !matches!(it, Work::Chain { at } if *at == NEXT_AT)) {
+            self.work(&inner, block, work, pass)?;
+        }
+        Ok(Some(block))
+    }
+
+    fn pointer(
+        &mut self,
+        frame: &Frame<'_>,
+        from: u64,
+        slot: *mut u8,
+        pointer: &Pointer,
+        pass: Pass,
+        element: u64,
+    ) -> Unpacked {
+        let value = self.word(from);
+        let address = match (value, way(pointer, pass)) {
+            (0, _) => 0,
+            (_, Way::Mark) => self.output(frame, pointer, element)?.expose_provenance() as u64,
+            (value, _) if value < HEAD_SIZE as u64 => somewhere(),
+            (value, Way::Follow(pass)) => {
+                self.target(frame, value, pointer, pass, element)?.expose_provenance() as u64
+            }
+        };
+        Self::write(slot, address);
+        Ok(())
+    }
+
+    /// Room for what the driver will write.
+    fn output(&mut self, frame: &Frame<'_>, pointer: &Pointer, element: u64) -> Result<*mut u8, UnpackError> {
+        let count = rules::count(&self.memory, frame, pointer.len, element).unwrap_or(1);
+        let bytes = match &pointer.to {
+            Target::Blob(kind) => u64::from(self.handles.blob_size(*kind, frame.layout)),
+            target => count.saturating_mul(target_size(target)),
+        };
+        self.outputs = self.outputs.saturating_add(bytes);
+        if self.outputs > OUTPUT_MAX {
+            return Err(UnpackError::OutputsTooLarge { item: frame.layout.name, bytes: self.outputs });
+        }
+        Ok(self.arena.claim(bytes as usize))
+    }
+
+    fn target(
+        &mut self,
+        frame: &Frame<'_>,
+        base: u64,
+        pointer: &Pointer,
+        pass: Pass,
+        element: u64,
+    ) -> Result<*mut u8, UnpackError> {
+        match &pointer.to {
+            Target::Text => {
+                let rest = &self.memory.body[base as usize..];
+                let size = rest.iter().position(|it| *it == 0).map_or(rest.len(), |it| it + 1);
+                return Ok(self.copy(base, size));
+            }
+            Target::Blob(_) => {
+                let size = self.word(base);
+                return Ok(self.copy(base + 8, size as usize));
+            }
+            Target::Template => return Ok(self.template(base)),
+            Target::AnyStruct => {
+                let block = self.chained(frame, base, pass)?;
+                let Some(block) = block else { return Ok(std::ptr::null_mut()) };
+                self.chain(frame, base + 8, block.wrapping_add(8), pass)?;
+                return Ok(block);
+            }
+            _ => {}
+        }
+        let count = rules::count(&self.memory, frame, pointer.len, element).unwrap_or(0);
+        let size = target_size(&pointer.to);
+        let stride = pointer.stride.and_then(|it| self.memory.at(frame.base, it)).unwrap_or(size);
+        if stride != size {
+            return self.strided(frame, base, count, size, stride);
+        }
+        let block = self.copy(base, (count * size) as usize);
+        for index in 0..count {
+            let (from, to) = (base + index * size, block.wrapping_add((index * size) as usize));
+            match &pointer.to {
+                Target::Struct(layout) => self.structure(&frame.child(layout, from, index), to, pass)?,
+                Target::Handle(_) => self.handle_array(from, to, 1),
+                Target::Pointer(inner) => self.pointer(frame, from, to, inner, pass, index)?,
+                Target::Opaque => self.opaque(from, to),
+                Target::Values(_) | Target::Text | Target::AnyStruct | Target::Blob(_) | Target::Template => break,
+            }
+        }
+        Ok(block)
+    }
+
+    /// Elements that the application placed apart from each other: plain structures only.
+    fn strided(
+        &mut self,
+        frame: &Frame<'_>,
+        base: u64,
+        count: u64,
+        size: u64,
+        stride: u64,
+    ) -> Result<*mut u8, UnpackError> {
+        let bytes = count.saturating_mul(stride.max(size)).saturating_add(size);
+        self.outputs = self.outputs.saturating_add(bytes);
+        if self.outputs > OUTPUT_MAX {
+            return Err(UnpackError::OutputsTooLarge { item: frame.layout.name, bytes: self.outputs });
+        }
+        let block = self.arena.claim(bytes as usize);
+        for index in 0..count {
+            let from = &self.memory.body[(base + index * size) as usize..];
+            let to = block.wrapping_add((index * stride) as usize);
+            // SAFETY: the block has room for the last element at the largest distance.
+            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, size as usize) };
+        }
+        Ok(block)
+    }
+
+    /// The elements again where the entries of the template place them.
+    fn template(&mut self, base: u64) -> *mut u8 {
+        let count = self.word(base);
+        let entry_at = |it: u64| base + 8 + it * template::ENTRY_SIZE;
+        let entries: Vec<_> = (0..count)
+            .map(|it| template::entry_from([0, 8, 16, 24].map(|word| self.word(entry_at(it) + word))))
+            .collect();
+        let end = entries.iter().filter_map(|it| {
+            let element = template::element(it.descriptor_type)?;
+            let last = it.stride.saturating_mul(u64::from(it.descriptor_count.saturating_sub(1)));
+            let size = if let template::Element::Bytes = element { u64::from(it.descriptor_count) } else { element.size() };
+            Some(it.offset.saturating_add(last).saturating_add(size))
+        });
+        let size = end.max().unwrap_or(0);
+        if size > OUTPUT_MAX {
+            return std::ptr::null_mut();
+        }
+        let block = self.arena.claim(size as usize);
+        let mut from = entry_at(count);
+        for entry in &entries {
+            let Some(element) = template::element(entry.descriptor_type) else { continue };
+            let (step, count) = match element {
+                template::Element::Bytes => (1, u64::from(entry.descriptor_count)),
+                _ => (entry.stride, u64::from(entry.descriptor_count)),
+            };
+            for index in 0..count {
+                let to = block.wrapping_add((entry.offset + index * step) as usize);
+                self.template_element(element, from + index * element.size(), to);
+            }
+            from += aligned(element.size() * count);
+        }
+        block
+    }
+
+    fn template_element(&mut self, element: template::Element, from: u64, to: *mut u8) {
+        let bytes = &self.memory.body[from as usize..(from + element.size()) as usize];
+        // SAFETY: `template` claimed room up to the end of the last element.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        match element {
+            template::Element::Struct(layout) => {
+                let frame = Frame::root(layout, from);
+                // Descriptor infos hold handles only, which cannot fail.
+                let _ = self.structure(&frame, to, Pass::Enter);
+            }
+            template::Element::Handle(_) => self.handle_array(from, to, 1),
+            template::Element::Number | template::Element::Bytes => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_abi::Ptr;
+    use lavascope_event::record::HEAD_SIZE;
+
+    #[test]
+    fn marks_are_below_every_offset() {
+        assert!(Ptr::<u8>::PRESENT.0 < HEAD_SIZE as u64);
+        assert!(Ptr::<u8>::EMPTY.0 < HEAD_SIZE as u64);
+    }
+}

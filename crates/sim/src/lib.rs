@@ -1,0 +1,14 @@
+//! Seeded random calls in C memory, for tests.
+//!
+//! The same seed always gives the same call. Addresses are numbers here, so nothing is unsafe; whoever follows
+//! them does so while the [`CallMemory`] lives.
+
+#![forbid(unsafe_code)]
+
+mod call;
+mod random;
+mod world;
+
+pub use call::{CallMemory, Options, random_image};
+pub use random::Random;
+pub use world::World;

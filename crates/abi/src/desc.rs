@@ -110,7 +110,10 @@ pub enum Ty {
     Enum(&'static EnumDesc),
     Flags(&'static EnumDesc),
     /// Bits of the 32-bit word at the field's place.
-    Bits { shift: u8, width: u8 },
+    Bits {
+        shift: u8,
+        width: u8,
+    },
     Handle(HandleType),
     /// A 64-bit handle whose type is in a sibling.
     TypedHandle,
@@ -132,20 +135,44 @@ pub struct EnumDesc {
 /// Something in a layout that is not a plain value.
 pub enum Work {
     /// `pNext`.
-    Chain { at: u32 },
+    Chain {
+        at: u32,
+    },
     /// `count` handles in a row.
-    Handles { at: u32, count: u32, ty: HandleType },
+    Handles {
+        at: u32,
+        count: u32,
+        ty: HandleType,
+    },
     /// A 64-bit handle with its `VkObjectType` or `VkDebugReportObjectTypeEXT` beside it.
-    TypedHandle { at: u32, ty: Place, numbering: ObjectNumbering },
-    Pointer { at: u32, pointer: &'static Pointer },
+    TypedHandle {
+        at: u32,
+        ty: Place,
+        numbering: ObjectNumbering,
+    },
+    Pointer {
+        at: u32,
+        pointer: &'static Pointer,
+    },
     /// An address that is never followed: a record says present or absent.
-    Opaque { at: u32 },
+    Opaque {
+        at: u32,
+    },
     /// A character array: a record is zero behind the terminator.
-    Text { at: u32, size: u32 },
+    Text {
+        at: u32,
+        size: u32,
+    },
     /// The work depends on a sibling's value. Without a case for it, the bytes are left zero.
-    Select { union: Span, selector: Place, cases: &'static [Case] },
+    Select {
+        union: Span,
+        selector: Place,
+        cases: &'static [Case],
+    },
     /// A host or device address. The command decides which; a host address is opaque.
-    DeviceOrHost { at: u32 },
+    DeviceOrHost {
+        at: u32,
+    },
 }
 
 impl Work {
@@ -230,7 +257,11 @@ pub enum Len {
     /// An integer in the same structure or behind one of its pointers.
     At(Place),
     /// `(value + add) / divide`.
-    Scaled { of: Place, add: u32, divide: u32 },
+    Scaled {
+        of: Place,
+        add: u32,
+        divide: u32,
+    },
     /// Up to a zero.
     Terminated,
     /// By hand, in `event::rules`.
@@ -359,7 +390,10 @@ pub struct Outputs {
 pub enum Source {
     Result,
     /// A parameter at this place of the parameter image.
-    Parameter { at: u32, is_output: bool },
+    Parameter {
+        at: u32,
+        is_output: bool,
+    },
     /// An integer behind a parameter, needed as a length.
     Through(Place),
 }

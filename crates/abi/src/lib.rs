@@ -15,16 +15,16 @@ compile_error!("the record of a call is an image of 64-bit little-endian C memor
 #[macro_use]
 mod macros;
 
-pub mod desc;
 mod bool32;
+pub mod desc;
 mod generated;
-mod lookup;
 mod id;
+mod lookup;
 mod pod;
 mod ptr;
 
-pub use generated::*;
 pub use bool32::Bool32;
+pub use generated::*;
 pub use id::ObjectId;
 pub use lookup::{command_by_name, structure_by_name, structure_by_type};
 pub use pod::{Pod, Structure, bytes_of_slice, cast, cast_slice};

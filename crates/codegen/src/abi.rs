@@ -185,7 +185,12 @@ fn emit_command(command: &Command, out: &mut String) {
     }
     let parameters: Vec<&str> = command.parameters.fields.iter().map(|it| it.rust_type.as_str()).collect();
     let result = if command.result_type.is_empty() { String::new() } else { format!(" -> {}", command.result_type) };
-    let _ = writeln!(out, "pub type Fn{} = unsafe extern \"system\" fn({}){result};", command.rust_name, parameters.join(", "));
+    let _ = writeln!(
+        out,
+        "pub type Fn{} = unsafe extern \"system\" fn({}){result};",
+        command.rust_name,
+        parameters.join(", ")
+    );
     let _ = writeln!(out, "{}", command_desc(command));
 }
 
@@ -225,7 +230,10 @@ fn result_kind(kind: &ResultKind) -> String {
         ResultKind::Value => "ResultKind::Value".to_owned(),
         ResultKind::Codes { unwritten, is_always_written } => {
             let written = if *is_always_written { "Always" } else { "OnSuccess" };
-            format!("ResultKind::Codes {{ unwritten: &{}, written: Written::{written} }}", array(unwritten, i64::to_string))
+            format!(
+                "ResultKind::Codes {{ unwritten: &{}, written: Written::{written} }}",
+                array(unwritten, i64::to_string)
+            )
         }
     }
 }
@@ -259,9 +267,10 @@ fn emit_handles(registry: &Registry, files: &mut Files, modules: &mut Vec<String
         let object_type = registry.enums["VkObjectType"].values.iter().find(|value| value.name == it.object_type);
         let number_of_type = object_type.map_or(0, |it| it.value);
         let report = report_number(registry, &it.object_type);
-        let parent = it.parent.as_ref().map_or("None".to_owned(), |it| {
-            format!("Some(HandleType::{})", names::type_name(registry.resolve(it)))
-        });
+        let parent = it
+            .parent
+            .as_ref()
+            .map_or("None".to_owned(), |it| format!("Some(HandleType::{})", names::type_name(registry.resolve(it))));
         text.line(format!(
             "    {} = {}, \"{name}\", {number_of_type}, {report}, {parent}, {};",
             names::type_name(name),
@@ -277,7 +286,8 @@ fn emit_handles(registry: &Registry, files: &mut Files, modules: &mut Vec<String
 /// The same object type in the older numbering of `VK_EXT_debug_report`, or -1.
 fn report_number(registry: &Registry, object_type: &str) -> i64 {
     let suffix = object_type.trim_start_matches("VK_OBJECT_TYPE_");
-    let bare = suffix.trim_end_matches("_KHR").trim_end_matches("_EXT").trim_end_matches("_NVX").trim_end_matches("_NV");
+    let bare =
+        suffix.trim_end_matches("_KHR").trim_end_matches("_EXT").trim_end_matches("_NVX").trim_end_matches("_NV");
     let wanted = format!("VK_DEBUG_REPORT_OBJECT_TYPE_{bare}");
     let Some(it) = registry.enums.get("VkDebugReportObjectTypeEXT") else { return -1 };
     let found = it.values.iter().find(|value| {

@@ -128,7 +128,8 @@ fn outputs(
     for (index, parameter) in owner.fields.iter().enumerate() {
         let placed = &parameters.fields[index];
         let is_output = is_output(owner, parameter, placed);
-        let carries_outputs = matches!(&placed.ty, Ty::Pointer(pointer) if pointer_reaches_output(pointer, with_outputs));
+        let carries_outputs =
+            matches!(&placed.ty, Ty::Pointer(pointer) if pointer_reaches_output(pointer, with_outputs));
         if !is_output && !carries_outputs {
             continue;
         }
@@ -191,7 +192,8 @@ fn add_length(
     let path = match len {
         registry::Length::Path(path) => path.clone(),
         registry::Length::Expression(text) => {
-            let name: String = text.chars().skip_while(|c| !c.is_alphabetic()).take_while(|c| c.is_alphanumeric()).collect();
+            let name: String =
+                text.chars().skip_while(|c| !c.is_alphabetic()).take_while(|c| c.is_alphanumeric()).collect();
             vec![name]
         }
         _ => return,

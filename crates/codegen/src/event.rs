@@ -14,7 +14,9 @@ pub(crate) fn emit(registry: &Registry, model: &Model, files: &mut Files) {
     let mut parts: Vec<String> = Vec::new();
     for block in &registry.blocks {
         let mut body = String::new();
-        for layout in model.layouts.values().filter(|it| registry.block_of(&it.c_name).is_some_and(|b| b.name == block.name)) {
+        for layout in
+            model.layouts.values().filter(|it| registry.block_of(&it.c_name).is_some_and(|b| b.name == block.name))
+        {
             emit_accessors(layout, &mut body);
         }
         for command in model.commands.values().filter(|it| it.block == block.name) {
@@ -60,7 +62,11 @@ fn emit_accessors(layout: &Layout, out: &mut String) {
         match &field.ty {
             Ty::Pointer(pointer) => emit_pointer(layout, field, pointer, &mut body),
             Ty::Struct(_) if field.count == 1 && !layout.is_union && leads_on_inside(layout, field) => {
-                let _ = writeln!(body, "    pub fn {0}(self) -> View<'a, {1}> {{ self.inner(&self.get().{0}) }}", field.rust_name, field.rust_type);
+                let _ = writeln!(
+                    body,
+                    "    pub fn {0}(self) -> View<'a, {1}> {{ self.inner(&self.get().{0}) }}",
+                    field.rust_name, field.rust_type
+                );
             }
             _ => {}
         }
@@ -134,7 +140,11 @@ fn count(layout: &Layout, pointer: &Pointer) -> Option<String> {
             Some(_) => {
                 let inner = field.rust_type.strip_prefix("Ptr<")?.strip_suffix('>')?;
                 if place.at == 0 && matches!(inner, "u32" | "u64") {
-                    return Some(format!("self.{}().map_or(0, |it| {})", field.rust_name, cast("*it".to_owned(), inner)));
+                    return Some(format!(
+                        "self.{}().map_or(0, |it| {})",
+                        field.rust_name,
+                        cast("*it".to_owned(), inner)
+                    ));
                 }
                 let member = match (inner, place.at) {
                     ("CommandBufferAllocateInfo", _) => "command_buffer_count",
@@ -197,7 +207,9 @@ fn emit_calls(model: &Model, files: &mut Files) {
     text.line("        Some(match record.command() {");
     for it in model.commands.values() {
         match &it.outputs {
-            Some(_) => text.line(format!("            Command::{0} => Outcome::{0}(View::of_record(record)?),", it.rust_name)),
+            Some(_) => {
+                text.line(format!("            Command::{0} => Outcome::{0}(View::of_record(record)?),", it.rust_name))
+            }
             None => text.line(format!("            Command::{} => return None,", it.rust_name)),
         }
     }

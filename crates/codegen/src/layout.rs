@@ -348,8 +348,7 @@ impl<'r> Layouts<'r> {
         let mut cases = Vec::new();
         for (index, member) in members.iter().enumerate() {
             let field = &layout.fields[index];
-            let values: Vec<i64> =
-                member.selection.iter().filter_map(|it| self.enum_value(enum_name, it)).collect();
+            let values: Vec<i64> = member.selection.iter().filter_map(|it| self.enum_value(enum_name, it)).collect();
             let (work, gaps) = match &field.ty {
                 Ty::Struct(c_name) => {
                     let inner = self.structure(c_name);
@@ -468,7 +467,9 @@ fn add_keep(owner: &Owner<'_>, layout: &mut Layout) {
     let mut keep: Vec<Span> = Vec::new();
     for field in &layout.fields {
         let is_capacity = layout.work.iter().any(|it| match it {
-            Work::Pointer { pointer, .. } => matches!(&pointer.len, Len::At(place) if place.through.is_none() && place.at == field.at),
+            Work::Pointer { pointer, .. } => {
+                matches!(&pointer.len, Len::At(place) if place.through.is_none() && place.at == field.at)
+            }
             _ => false,
         });
         let is_value = !matches!(field.ty, Ty::Chain | Ty::Pointer(_) | Ty::Opaque | Ty::Handle(_));

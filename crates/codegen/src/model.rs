@@ -70,7 +70,10 @@ pub(crate) enum Ty {
     Plain(&'static str),
     Enum(String),
     Flags(String),
-    Bits { shift: u32, width: u32 },
+    Bits {
+        shift: u32,
+        width: u32,
+    },
     Handle(String),
     TypedHandle,
     Struct(String),

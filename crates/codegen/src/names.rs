@@ -73,7 +73,8 @@ fn screaming_words(name: &str) -> String {
     let mut out = String::new();
     let mut last = '_';
     for c in name.chars() {
-        let begins = c.is_ascii_uppercase() && !last.is_ascii_uppercase() || c.is_ascii_digit() && last.is_ascii_lowercase();
+        let begins =
+            c.is_ascii_uppercase() && !last.is_ascii_uppercase() || c.is_ascii_digit() && last.is_ascii_lowercase();
         if begins && !out.is_empty() {
             out.push('_');
         }

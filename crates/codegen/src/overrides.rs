@@ -121,8 +121,16 @@ pub(crate) const OVERRIDES: &[Override] = &[
         When("ShadingRatePalettesStatic"),
         "ignored when dynamic",
     ),
-    over("VkPipelineRenderingCreateInfo.pColorAttachmentFormats", When("RenderingColors"), "ignored with a render pass"),
-    over("VkAttachmentSampleCountInfoAMD.pColorAttachmentSamples", When("RenderingColors"), "ignored with a render pass"),
+    over(
+        "VkPipelineRenderingCreateInfo.pColorAttachmentFormats",
+        When("RenderingColors"),
+        "ignored with a render pass",
+    ),
+    over(
+        "VkAttachmentSampleCountInfoAMD.pColorAttachmentSamples",
+        When("RenderingColors"),
+        "ignored with a render pass",
+    ),
     over("VkCustomResolveCreateInfoEXT.pColorAttachmentFormats", When("RenderingColors"), "ignored with a render pass"),
     over(
         "VkRenderingAttachmentLocationInfo.pColorAttachmentLocations",
@@ -200,7 +208,11 @@ pub(crate) const OVERRIDES: &[Override] = &[
         Blob("OpaqueCaptureDescriptor"),
         "a property has the size",
     ),
-    over("vkGetSamplerOpaqueCaptureDescriptorDataEXT.pData", Blob("OpaqueCaptureDescriptor"), "a property has the size"),
+    over(
+        "vkGetSamplerOpaqueCaptureDescriptorDataEXT.pData",
+        Blob("OpaqueCaptureDescriptor"),
+        "a property has the size",
+    ),
     over(
         "vkGetAccelerationStructureOpaqueCaptureDescriptorDataEXT.pData",
         Blob("OpaqueCaptureDescriptor"),

@@ -160,7 +160,8 @@ impl Checker<'_> {
     }
 
     fn gaps(&self, frame: &Frame<'_>, gaps: &[Span]) -> Checked {
-        gaps.iter().try_for_each(|it| self.zero(frame, frame.base + u64::from(it.at), frame.base + u64::from(it.at + it.size)))
+        gaps.iter()
+            .try_for_each(|it| self.zero(frame, frame.base + u64::from(it.at), frame.base + u64::from(it.at + it.size)))
     }
 
     fn structure(&mut self, frame: &Frame<'_>, pass: Pass) -> Checked {
@@ -176,16 +177,18 @@ impl Checker<'_> {
 
     /// A skeleton is zero but for what it carries into the call, and its pointers.
     fn only_kept(&self, frame: &Frame<'_>) -> Checked {
-        for field in frame.layout.fields {
-            let is_kept = frame.layout.keep.iter().any(|it| it.at == field.at);
-            let leads_on = matches!(field.ty, lavascope_abi::desc::Ty::Chain | lavascope_abi::desc::Ty::Pointer(_));
-            let next = frame.layout.fields.iter().map(|it| it.at).filter(|it| *it > field.at).min();
-            let end = next.unwrap_or(frame.layout.size);
-            if !is_kept && !leads_on {
-                self.zero(frame, frame.base + u64::from(field.at), frame.base + u64::from(end))?;
-            }
+        let slots = frame.layout.work.iter().filter_map(|it| match it {
+            Work::Chain { at } | Work::Pointer { at, .. } => Some(Span { at: *at, size: 8 }),
+            _ => None,
+        });
+        let mut spans: Vec<Span> = frame.layout.keep.iter().copied().chain(slots).collect();
+        spans.sort_by_key(|it| it.at);
+        let mut end = 0;
+        for span in spans {
+            self.zero(frame, frame.base + u64::from(end), frame.base + u64::from(span.at.max(end)))?;
+            end = end.max(span.at + span.size);
         }
-        Ok(())
+        self.zero(frame, frame.base + u64::from(end), frame.base + u64::from(frame.layout.size))
     }
 
     fn work(&mut self, frame: &Frame<'_>, work: &Work, pass: Pass) -> Checked {
@@ -321,7 +324,7 @@ impl Checker<'_> {
         let pass = match way(pointer, pass) {
             Way::Follow(pass) => pass,
             Way::Mark if slot == Ptr::<u8>::PRESENT.0 => return Ok(()),
-            Way::Mark => return Err(self.error(frame, at, Fault::WrongMark)),
+            Way::Mark | Way::Drop => return Err(self.error(frame, at, Fault::WrongMark)),
         };
         if slot == Ptr::<u8>::PRESENT.0 && self.may_lack_contents(frame, pointer, element) {
             self.found.add(Remarks::CONTENTS_MISSING);

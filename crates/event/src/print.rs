@@ -71,9 +71,7 @@ impl Printer<'_> {
     fn field(&mut self, frame: &Frame<'_>, name: &str, field: &Field, at: u64) -> fmt::Result {
         match field.ty {
             Ty::Struct(layout) if layout.is_union => self.union(frame, name, layout, field, at),
-            Ty::Struct(layout) => {
-                self.nested(name, layout.name, |it| it.structure(&frame.child(layout, at, 0)))
-            }
+            Ty::Struct(layout) => self.nested(name, layout.name, |it| it.structure(&frame.child(layout, at, 0))),
             Ty::Chain => self.chain(frame, at),
             Ty::Pointer(pointer) => self.pointer(frame, name, pointer, at, 0),
             _ => {

@@ -97,12 +97,7 @@ pub fn verdict<M: Memory, F: Facts + ?Sized>(memory: &M, facts: &F, frame: &Fram
     }
 }
 
-fn verdict_by_hand<M: Memory, F: Facts + ?Sized>(
-    memory: &M,
-    facts: &F,
-    frame: &Frame<'_>,
-    rule: ReadRule,
-) -> Verdict {
+fn verdict_by_hand<M: Memory, F: Facts + ?Sized>(memory: &M, facts: &F, frame: &Frame<'_>, rule: ReadRule) -> Verdict {
     match rule {
         ReadRule::SecondaryCommandBuffer => is_secondary(memory, facts, frame).into(),
         ReadRule::DescriptorImages => descriptor(memory, frame, is_image_type),

@@ -27,13 +27,16 @@ pub enum Way {
     Follow(Pass),
     /// Only that it is there: an output that is not written yet.
     Mark,
+    /// Nothing: an input in an output structure, which no valid call has.
+    Drop,
 }
 
 /// Which way a pointer is taken on a pass.
 pub fn way(pointer: &Pointer, pass: Pass) -> Way {
     match (pass, pointer.direction) {
         (Pass::Leave, _) => Way::Follow(Pass::Leave),
-        (_, Direction::In) => Way::Follow(Pass::Enter),
+        (Pass::Enter, Direction::In) => Way::Follow(Pass::Enter),
+        (Pass::Skeleton, Direction::In) => Way::Drop,
         (_, Direction::Out) if has_skeleton(&pointer.to) => Way::Follow(Pass::Skeleton),
         (_, Direction::Out) => Way::Mark,
     }

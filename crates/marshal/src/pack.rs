@@ -290,6 +290,7 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
         }
         let slot = match way(pointer, pass) {
             Way::Mark => Ptr::<u8>::PRESENT.0,
+            Way::Drop => 0,
             Way::Follow(pass) => self.target(stream, frame, target, pointer, pass, element),
         };
         stream.write_word(to, slot);

@@ -1,7 +1,7 @@
 //! Words that records are written into, one behind the other.
 
-use lavascope_event::record::{HEAD_SIZE, Head, Kind, Remarks};
 use lavascope_abi::Command;
+use lavascope_event::record::{HEAD_SIZE, Head, Kind, Remarks};
 
 /// A growing run of records.
 #[derive(Default)]

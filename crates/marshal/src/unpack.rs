@@ -212,12 +212,10 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
     ) -> Unpacked {
         let value = self.word(from);
         let address = match (value, way(pointer, pass)) {
-            (0, _) => 0,
+            (0, _) | (_, Way::Drop) => 0,
             (_, Way::Mark) => self.output(frame, pointer, element)?.expose_provenance() as u64,
             (value, _) if value < HEAD_SIZE as u64 => somewhere(),
-            (value, Way::Follow(pass)) => {
-                self.target(frame, value, pointer, pass, element)?.expose_provenance() as u64
-            }
+            (value, Way::Follow(pass)) => self.target(frame, value, pointer, pass, element)?.expose_provenance() as u64,
         };
         Self::write(slot, address);
         Ok(())
@@ -318,7 +316,8 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
         let end = entries.iter().filter_map(|it| {
             let element = template::element(it.descriptor_type)?;
             let last = it.stride.saturating_mul(u64::from(it.descriptor_count.saturating_sub(1)));
-            let size = if let template::Element::Bytes = element { u64::from(it.descriptor_count) } else { element.size() };
+            let size =
+                if let template::Element::Bytes = element { u64::from(it.descriptor_count) } else { element.size() };
             Some(it.offset.saturating_add(last).saturating_add(size))
         });
         let size = end.max().unwrap_or(0);

@@ -62,7 +62,8 @@ fn round_trip(layout: &'static Layout, pass: Pass, seed: u64) {
 
 #[test]
 fn every_structure_comes_back() {
-    for (index, layout) in STRUCTURES.iter().enumerate() {
+    // A union alone has no selector to tell what it holds; unions come within their structures.
+    for (index, layout) in STRUCTURES.iter().enumerate().filter(|it| !it.1.is_union) {
         for round in 0..20 {
             for pass in [Pass::Enter, Pass::Leave] {
                 round_trip(layout, pass, index as u64 * 1000 + round);

@@ -90,12 +90,7 @@ fn structure(root: Root<'_, '_>, node: Node<'_, '_>, faults: &mut Faults) -> Str
     }
 }
 
-fn read_function_pointer(
-    root: Root<'_, '_>,
-    node: Node<'_, '_>,
-    registry: &mut Registry,
-    faults: &mut Faults,
-) {
+fn read_function_pointer(root: Root<'_, '_>, node: Node<'_, '_>, registry: &mut Registry, faults: &mut Faults) {
     let Some(proto) = child(node, "proto") else { return faults.bad_value(root, node, "proto", "a prototype") };
     let name = child_text(proto, "name").unwrap_or_default().to_owned();
     let parameters = children(node, "param").map(|it| field(root, it, faults)).collect();
@@ -170,12 +165,8 @@ pub(crate) fn type_ref(root: Root<'_, '_>, node: Node<'_, '_>, faults: &mut Faul
         pointers.push(is_const);
         is_const = false;
     }
-    let mut array: Vec<String> = after_name
-        .split('[')
-        .skip(1)
-        .filter_map(|it| it.split(']').next())
-        .map(|it| it.trim().to_owned())
-        .collect();
+    let mut array: Vec<String> =
+        after_name.split('[').skip(1).filter_map(|it| it.split(']').next()).map(|it| it.trim().to_owned()).collect();
     let bits = after_name.trim().strip_prefix(':').and_then(|it| it.trim().parse().ok());
     // An array parameter is a pointer to its first element.
     if node.has_tag_name("param") && !array.is_empty() {

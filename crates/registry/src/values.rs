@@ -97,8 +97,10 @@ pub(crate) fn extension(
         match (integer(value), value.strip_prefix('"')) {
             (Some(number), _) => EnumExtensionValue::Number(number),
             (None, Some(quoted)) => EnumExtensionValue::Text(quoted.trim_end_matches('"').to_owned()),
-            (None, None) => complement(value)
-                .map_or_else(|| EnumExtensionValue::Alias(value.to_owned()), |it| EnumExtensionValue::Number(it as i64)),
+            (None, None) => complement(value).map_or_else(
+                || EnumExtensionValue::Alias(value.to_owned()),
+                |it| EnumExtensionValue::Number(it as i64),
+            ),
         }
     } else {
         EnumExtensionValue::Reference
@@ -114,10 +116,9 @@ pub(crate) fn extend(registry: &mut Registry, faults: &mut Faults) {
             match &added.extends {
                 Some(name) => match registry.enums.get_mut(name) {
                     Some(into) => add_value(into, added, block, faults),
-                    None => faults.errors.push(RegistryError::Undefined {
-                        item: added.name.clone(),
-                        name: name.clone(),
-                    }),
+                    None => {
+                        faults.errors.push(RegistryError::Undefined { item: added.name.clone(), name: name.clone() })
+                    }
                 },
                 None => add_constant(registry, added),
             }

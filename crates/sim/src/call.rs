@@ -1,6 +1,6 @@
 //! Random values for any layout: every field, every pointer, chains of known and unknown structures.
 
-use lavascope_abi::desc::{Layout, Len, Place, Pointer, Target, Ty, Work};
+use lavascope_abi::desc::{Field, Layout, Len, Place, Pointer, Target, Ty, Work};
 use lavascope_abi::{HandleType, STRUCTURE_TYPES};
 use lavascope_event::check::{handle_type, target_size};
 
@@ -101,11 +101,27 @@ impl Maker<'_> {
         }
         for field in layout.fields {
             self.scalar(&field.ty, at.plus(field.at));
+            self.small_if_count(field, at.plus(field.at));
         }
         if let Some(s_type) = layout.s_type() {
             self.memory.write(at, u64::from(s_type as u32), 4);
         }
         self.work(layout.work, at, depth);
+    }
+
+    /// Integers that a rule by hand may take as a length.
+    fn small_if_count(&mut self, field: &Field, at: At) {
+        let is_count = ["Count", "Size", "minus1"].iter().any(|it| field.name.ends_with(it));
+        let width = match field.ty {
+            Ty::U8 => 1,
+            Ty::U32 => 4,
+            Ty::U64 | Ty::Size => 8,
+            _ => return,
+        };
+        if is_count {
+            let count = self.random.below(self.options.count_end);
+            self.memory.write(at, count, width);
+        }
     }
 
     /// Values that must be sensible: small counts come with the pointers, selectors are often valid.
@@ -277,6 +293,7 @@ impl Maker<'_> {
             Len::Rule(_) => 300,
             _ => 0,
         };
+        self.settle_count_elsewhere(pointer.len, owner);
         let count = self.count(pointer.len, owner).max(by_rule);
         let size = target_size(target);
         let step = pointer.stride.map_or(size, |it| self.memory.read(owner.plus(it.at), u32::from(it.width)));
@@ -285,7 +302,11 @@ impl Maker<'_> {
             let at = At { block, offset: (index * step) as usize };
             match target {
                 Target::Values(size) => {
-                    let noise = if self.is_count(size) { self.random.below(self.options.count_end) } else { self.random.word() };
+                    let noise = if self.is_count(size) {
+                        self.random.below(self.options.count_end)
+                    } else {
+                        self.random.word()
+                    };
                     self.memory.write(at, noise, (*size).min(8));
                 }
                 Target::Struct(layout) => self.structure(layout, at, depth + 1),
@@ -299,6 +320,18 @@ impl Maker<'_> {
             }
         }
         self.memory.address(block)
+    }
+
+    /// A length that lies in another structure was made as noise there.
+    fn settle_count_elsewhere(&mut self, len: Len, owner: At) {
+        let Len::At(place) = len else { return };
+        if place.through != Place::HERE && self.count(len, owner) >= self.options.count_end {
+            let target = self.memory.read(owner.plus(place.through), 8) + u64::from(place.at);
+            if let Some(at) = self.find_address(target) {
+                let count = self.random.below(self.options.count_end);
+                self.memory.write(at, count, u32::from(place.width));
+            }
+        }
     }
 
     /// A single integer behind a pointer may be the length of another parameter: it is kept small.
@@ -324,12 +357,14 @@ impl Maker<'_> {
 
     /// Reads an integer of this call's memory by address.
     fn read_address(&self, address: u64, width: u32) -> u64 {
-        for (block, words) in self.memory.blocks.iter().enumerate() {
+        self.find_address(address).map_or(0, |at| self.memory.read(at, width))
+    }
+
+    fn find_address(&self, address: u64) -> Option<At> {
+        self.memory.blocks.iter().enumerate().find_map(|(block, words)| {
             let start = words.as_ptr().expose_provenance() as u64;
-            if (start..start + words.len() as u64 * 8).contains(&address) {
-                return self.memory.read(At { block, offset: (address - start) as usize }, width);
-            }
-        }
-        0
+            let is_inside = (start..start + words.len() as u64 * 8).contains(&address);
+            is_inside.then(|| At { block, offset: (address - start) as usize })
+        })
     }
 }

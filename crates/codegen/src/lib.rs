@@ -11,7 +11,9 @@
 mod abi;
 mod commands;
 mod event;
+mod fresh;
 mod layout;
+mod marshal;
 mod model;
 mod names;
 mod overrides;
@@ -19,10 +21,17 @@ mod pointers;
 mod tables;
 mod text;
 
+pub use fresh::{orphans, stale};
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use lavascope_registry::Registry;
+
+/// The registry that everything is generated from: a package of PyPI that carries vk.xml and video.xml.
+pub const REGISTRY_PACKAGE: &str = "vulkan-object";
+/// The one place that names the registry's version.
+pub const REGISTRY_VERSION: &str = "1.4.366";
 
 /// A thing in the registry that the generator cannot turn into code.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
@@ -41,6 +50,7 @@ pub fn emit(registry: &Registry) -> Result<Files, Vec<CodegenError>> {
     let mut files = Files::new();
     abi::emit(registry, &model, &mut files);
     event::emit(registry, &model, &mut files);
+    marshal::emit(&model, &mut files);
     Ok(files)
 }
 

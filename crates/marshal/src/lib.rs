@@ -9,8 +9,10 @@
 
 mod arena;
 mod c_memory;
+mod generated;
 mod outputs;
 mod pack;
+pub mod straight;
 mod stream;
 mod unpack;
 

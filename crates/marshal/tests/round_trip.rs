@@ -104,3 +104,27 @@ fn records_of_commands_pass_the_check() {
         }
     }
 }
+
+#[test]
+fn straight_lines_give_the_bytes_of_the_walker() {
+    let options = Options { depth_max: 3, count_end: 4, has_unknown: false };
+    let mut stored = 0;
+    for command in lavascope_marshal::straight::COMMANDS {
+        for round in 0..200 {
+            let mut random = Random::new(*command as u64 * 31 + round);
+            let memory = random_image(command.desc().parameters, &mut random, options);
+            let (mut walked, mut straight) = (Stream::default(), Stream::default());
+            // SAFETY: the image is of this command's parameters and alive.
+            let mut packer = unsafe { Packer::new(&Names, &World) };
+            let want = packer.enter(&mut walked, *command, address(&memory), round);
+            // SAFETY: as above.
+            let got =
+                unsafe { lavascope_marshal::straight::pack(&mut straight, &Names, *command, round, address(&memory)) };
+            if let Some(got) = got {
+                assert_eq!(got, want, "{} with round {round}", command.desc().name);
+                stored += 1;
+            }
+        }
+    }
+    assert!(stored > lavascope_marshal::straight::COMMANDS.len() * 50, "only {stored} were stored in straight lines");
+}

@@ -41,10 +41,11 @@ pub fn parse(vk_xml: &str, video_xml: &str) -> Result<Registry, Vec<RegistryErro
         blocks::read(root, &mut registry, &mut faults);
         side_tables::read(root, &mut registry, &mut faults);
     }
+    // Sorted first: what comes to lie where must not depend on the order of the file.
+    registry.sort();
     values::extend(&mut registry, &mut faults);
     blocks::keep_required(&mut registry);
     blocks::check_references(&registry, &mut faults);
-    registry.sort();
     if faults.errors.is_empty() { Ok(registry) } else { Err(faults.errors) }
 }
 

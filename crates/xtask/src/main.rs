@@ -1,19 +1,85 @@
-fn main() {
-    let a: Vec<String> = ["vk.xml", "video.xml"]
-        .map(|p| std::fs::read_to_string(format!("/tmp/reg/vulkan_object/{p}")).unwrap())
-        .to_vec();
-    let r = lavascope_registry::parse(&a[0], &a[1]).unwrap();
-    match lavascope_codegen::emit(&r) {
-        Ok(files) => {
-            for (p, t) in files {
-                std::fs::create_dir_all(p.parent().unwrap()).unwrap();
-                std::fs::write(p, t).unwrap();
-            }
+//! The commands contributors run: test, codegen, tidy, bench, fuzz.
+//!
+//! The one place where Lavascope uses the network: package managers, for what the tests and the generator need.
+
+#![forbid(unsafe_code)]
+
+mod bench;
+mod codegen;
+mod fuzz;
+mod process;
+mod registry_files;
+mod system;
+mod test;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "The commands contributors to Lavascope run")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Install what the tests need, then run every test.
+    Test {
+        /// Never install system packages; say what is missing instead.
+        #[arg(long)]
+        no_install: bool,
+    },
+    /// Write the generated files from the pinned registry.
+    Codegen {
+        /// Write nothing; fail if a file would change.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Check the rules of the house.
+    Tidy,
+    /// Measure, and compare with the limits.
+    Bench {
+        /// Write the entries as JSON.
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+        /// Count instructions under valgrind as well.
+        #[arg(long)]
+        instructions: bool,
+        /// Only entries whose name contains this.
+        #[arg(value_name = "NAME")]
+        filter: Option<String>,
+    },
+    /// Feed mutated records to the check, for longer than a test may.
+    Fuzz {
+        /// How many mutated records.
+        #[arg(long, default_value_t = 10_000_000)]
+        records: u64,
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+}
+
+fn main() -> Result<()> {
+    let root = root();
+    match Arguments::parse().command {
+        Command::Test { no_install } => test::run(&root, no_install),
+        Command::Codegen { check } => codegen::run(&root, check),
+        Command::Tidy => run_tidy(&root),
+        Command::Bench { json, instructions, filter } => {
+            bench::run(&root, json.as_deref(), instructions, filter.as_deref())
         }
-        Err(e) => {
-            for e in e {
-                println!("{e}")
-            }
-        }
+        Command::Fuzz { records, seed } => fuzz::run(&root, records, seed),
     }
+}
+
+fn run_tidy(_root: &Path) -> Result<()> {
+    Ok(())
+}
+
+/// The folder of the workspace.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(Path::to_path_buf).unwrap_or_default()
 }

@@ -680,8 +680,8 @@ pub static DATA_GRAPH_PIPELINE_CONSTANT_TENSOR_SEMI_STRUCTURED_SPARSITY_INFO_ARM
 newtype!(DataGraphPipelineSessionBindPointARM, i32);
 impl DataGraphPipelineSessionBindPointARM {
     pub const TRANSIENT_ARM: DataGraphPipelineSessionBindPointARM = DataGraphPipelineSessionBindPointARM(0);
-    pub const OPTICAL_FLOW_CACHE_ARM: DataGraphPipelineSessionBindPointARM = DataGraphPipelineSessionBindPointARM(1000631001);
     pub const NEURAL_ACCELERATOR_STATISTICS_ARM: DataGraphPipelineSessionBindPointARM = DataGraphPipelineSessionBindPointARM(1000676000);
+    pub const OPTICAL_FLOW_CACHE_ARM: DataGraphPipelineSessionBindPointARM = DataGraphPipelineSessionBindPointARM(1000631001);
 }
 pub static DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_ARM_ENUM: EnumDesc = EnumDesc {
     name: "VkDataGraphPipelineSessionBindPointARM",
@@ -766,9 +766,9 @@ pub static PHYSICAL_DEVICE_DATA_GRAPH_PROCESSING_ENGINE_TYPE_ARM_ENUM: EnumDesc 
 newtype!(PhysicalDeviceDataGraphOperationTypeARM, i32);
 impl PhysicalDeviceDataGraphOperationTypeARM {
     pub const SPIRV_EXTENDED_INSTRUCTION_SET_ARM: PhysicalDeviceDataGraphOperationTypeARM = PhysicalDeviceDataGraphOperationTypeARM(0);
+    pub const OPTICAL_FLOW_ARM: PhysicalDeviceDataGraphOperationTypeARM = PhysicalDeviceDataGraphOperationTypeARM(1000631000);
     pub const NEURAL_MODEL_QCOM: PhysicalDeviceDataGraphOperationTypeARM = PhysicalDeviceDataGraphOperationTypeARM(1000629000);
     pub const BUILTIN_MODEL_QCOM: PhysicalDeviceDataGraphOperationTypeARM = PhysicalDeviceDataGraphOperationTypeARM(1000629001);
-    pub const OPTICAL_FLOW_ARM: PhysicalDeviceDataGraphOperationTypeARM = PhysicalDeviceDataGraphOperationTypeARM(1000631000);
 }
 pub static PHYSICAL_DEVICE_DATA_GRAPH_OPERATION_TYPE_ARM_ENUM: EnumDesc = EnumDesc {
     name: "VkPhysicalDeviceDataGraphOperationTypeARM",

@@ -781,8 +781,8 @@ newtype!(TensorCreateFlagsARM, u64);
 impl TensorCreateFlagsARM {
     pub const MUTABLE_FORMAT_ARM: TensorCreateFlagsARM = TensorCreateFlagsARM(0x1);
     pub const PROTECTED_ARM: TensorCreateFlagsARM = TensorCreateFlagsARM(0x2);
-    pub const DESCRIPTOR_HEAP_CAPTURE_REPLAY_ARM: TensorCreateFlagsARM = TensorCreateFlagsARM(0x8);
     pub const DESCRIPTOR_BUFFER_CAPTURE_REPLAY_ARM: TensorCreateFlagsARM = TensorCreateFlagsARM(0x4);
+    pub const DESCRIPTOR_HEAP_CAPTURE_REPLAY_ARM: TensorCreateFlagsARM = TensorCreateFlagsARM(0x8);
 }
 pub type TensorCreateFlagBitsARM = TensorCreateFlagsARM;
 pub static TENSOR_CREATE_FLAG_BITS_ARM_ENUM: EnumDesc = EnumDesc {

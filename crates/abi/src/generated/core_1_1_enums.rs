@@ -97,17 +97,17 @@ impl ExternalMemoryHandleTypeFlags {
     pub const D3D11_TEXTURE_KMT: ExternalMemoryHandleTypeFlags = ExternalMemoryHandleTypeFlags(0x10);
     pub const D3D12_HEAP: ExternalMemoryHandleTypeFlags = ExternalMemoryHandleTypeFlags(0x20);
     pub const D3D12_RESOURCE: ExternalMemoryHandleTypeFlags = ExternalMemoryHandleTypeFlags(0x40);
-    pub const DMA_BUF_EXT: ExternalMemoryHandleTypeFlags = ExternalMemoryHandleTypeFlags(0x200);
     pub const ANDROID_HARDWARE_BUFFER_ANDROID: ExternalMemoryHandleTypeFlags = ExternalMemoryHandleTypeFlags(0x400);
+    pub const DMA_BUF_EXT: ExternalMemoryHandleTypeFlags = ExternalMemoryHandleTypeFlags(0x200);
     pub const HOST_ALLOCATION_EXT: ExternalMemoryHandleTypeFlags = ExternalMemoryHandleTypeFlags(0x80);
     pub const HOST_MAPPED_FOREIGN_MEMORY_EXT: ExternalMemoryHandleTypeFlags = ExternalMemoryHandleTypeFlags(0x100);
+    pub const MTLBUFFER_EXT: ExternalMemoryHandleTypeFlags = ExternalMemoryHandleTypeFlags(0x10000);
+    pub const MTLTEXTURE_EXT: ExternalMemoryHandleTypeFlags = ExternalMemoryHandleTypeFlags(0x20000);
+    pub const MTLHEAP_EXT: ExternalMemoryHandleTypeFlags = ExternalMemoryHandleTypeFlags(0x40000);
     pub const ZIRCON_VMO_FUCHSIA: ExternalMemoryHandleTypeFlags = ExternalMemoryHandleTypeFlags(0x800);
     pub const RDMA_ADDRESS_NV: ExternalMemoryHandleTypeFlags = ExternalMemoryHandleTypeFlags(0x1000);
     pub const OH_NATIVE_BUFFER_OHOS: ExternalMemoryHandleTypeFlags = ExternalMemoryHandleTypeFlags(0x8000);
     pub const SCREEN_BUFFER_QNX: ExternalMemoryHandleTypeFlags = ExternalMemoryHandleTypeFlags(0x4000);
-    pub const MTLBUFFER_EXT: ExternalMemoryHandleTypeFlags = ExternalMemoryHandleTypeFlags(0x10000);
-    pub const MTLTEXTURE_EXT: ExternalMemoryHandleTypeFlags = ExternalMemoryHandleTypeFlags(0x20000);
-    pub const MTLHEAP_EXT: ExternalMemoryHandleTypeFlags = ExternalMemoryHandleTypeFlags(0x40000);
 }
 pub type ExternalMemoryHandleTypeFlagBits = ExternalMemoryHandleTypeFlags;
 pub static EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM: EnumDesc = EnumDesc {

@@ -80,8 +80,12 @@ impl BufferUsageFlags2 {
     pub const VERTEX_BUFFER: BufferUsageFlags2 = BufferUsageFlags2(0x80);
     pub const INDIRECT_BUFFER: BufferUsageFlags2 = BufferUsageFlags2(0x100);
     pub const SHADER_DEVICE_ADDRESS: BufferUsageFlags2 = BufferUsageFlags2(0x20000);
+    pub const COMPRESSED_DATA_DGF1_AMDX: BufferUsageFlags2 = BufferUsageFlags2(0x200000000);
     pub const EXECUTION_GRAPH_SCRATCH_AMDX: BufferUsageFlags2 = BufferUsageFlags2(0x2000000);
+    pub const DATA_GRAPH_FOREIGN_DESCRIPTOR_ARM: BufferUsageFlags2 = BufferUsageFlags2(0x20000000);
     pub const DESCRIPTOR_HEAP_EXT: BufferUsageFlags2 = BufferUsageFlags2(0x10000000);
+    pub const PREPROCESS_BUFFER_EXT: BufferUsageFlags2 = BufferUsageFlags2(0x80000000);
+    pub const MEMORY_DECOMPRESSION_EXT: BufferUsageFlags2 = BufferUsageFlags2(0x100000000);
     pub const MICROMAP_BUILD_INPUT_READ_ONLY_EXT: BufferUsageFlags2 = BufferUsageFlags2(0x800000);
     pub const MICROMAP_STORAGE_EXT: BufferUsageFlags2 = BufferUsageFlags2(0x1000000);
     pub const CONDITIONAL_RENDERING_EXT: BufferUsageFlags2 = BufferUsageFlags2(0x200);
@@ -97,11 +101,7 @@ impl BufferUsageFlags2 {
     pub const SAMPLER_DESCRIPTOR_BUFFER_EXT: BufferUsageFlags2 = BufferUsageFlags2(0x200000);
     pub const RESOURCE_DESCRIPTOR_BUFFER_EXT: BufferUsageFlags2 = BufferUsageFlags2(0x400000);
     pub const PUSH_DESCRIPTORS_DESCRIPTOR_BUFFER_EXT: BufferUsageFlags2 = BufferUsageFlags2(0x4000000);
-    pub const COMPRESSED_DATA_DGF1_AMDX: BufferUsageFlags2 = BufferUsageFlags2(0x200000000);
-    pub const DATA_GRAPH_FOREIGN_DESCRIPTOR_ARM: BufferUsageFlags2 = BufferUsageFlags2(0x20000000);
     pub const TILE_MEMORY_QCOM: BufferUsageFlags2 = BufferUsageFlags2(0x8000000);
-    pub const MEMORY_DECOMPRESSION_EXT: BufferUsageFlags2 = BufferUsageFlags2(0x100000000);
-    pub const PREPROCESS_BUFFER_EXT: BufferUsageFlags2 = BufferUsageFlags2(0x80000000);
 }
 pub type BufferUsageFlagBits2 = BufferUsageFlags2;
 pub static BUFFER_USAGE_FLAG_BITS2_ENUM: EnumDesc = EnumDesc {
@@ -168,9 +168,12 @@ impl PipelineCreateFlags2 {
     pub const NO_PROTECTED_ACCESS: PipelineCreateFlags2 = PipelineCreateFlags2(0x8000000);
     pub const PROTECTED_ACCESS_ONLY: PipelineCreateFlags2 = PipelineCreateFlags2(0x40000000);
     pub const EXECUTION_GRAPH_AMDX: PipelineCreateFlags2 = PipelineCreateFlags2(0x100000000);
+    pub const DISALLOW_OPACITY_MICROMAP_ARM: PipelineCreateFlags2 = PipelineCreateFlags2(0x2000000000);
+    pub const INSTRUMENT_SHADERS_ARM: PipelineCreateFlags2 = PipelineCreateFlags2(0x8000000000);
     pub const DESCRIPTOR_HEAP_EXT: PipelineCreateFlags2 = PipelineCreateFlags2(0x1000000000);
-    pub const RAY_TRACING_ALLOW_SPHERES_AND_LINEAR_SWEPT_SPHERES_NV: PipelineCreateFlags2 = PipelineCreateFlags2(0x200000000);
+    pub const INDIRECT_BINDABLE_EXT: PipelineCreateFlags2 = PipelineCreateFlags2(0x4000000000);
     pub const ENABLE_LEGACY_DITHERING_EXT: PipelineCreateFlags2 = PipelineCreateFlags2(0x400000000);
+    pub const _64_INDEXING_EXT: PipelineCreateFlags2 = PipelineCreateFlags2(0x80000000000);
     pub const DEFER_COMPILE_NV: PipelineCreateFlags2 = PipelineCreateFlags2(0x20);
     pub const CAPTURE_STATISTICS_KHR: PipelineCreateFlags2 = PipelineCreateFlags2(0x40);
     pub const CAPTURE_INTERNAL_REPRESENTATIONS_KHR: PipelineCreateFlags2 = PipelineCreateFlags2(0x80);
@@ -192,14 +195,11 @@ impl PipelineCreateFlags2 {
     pub const DEPTH_STENCIL_ATTACHMENT_FEEDBACK_LOOP_EXT: PipelineCreateFlags2 = PipelineCreateFlags2(0x4000000);
     pub const RAY_TRACING_DISPLACEMENT_MICROMAP_NV: PipelineCreateFlags2 = PipelineCreateFlags2(0x10000000);
     pub const DESCRIPTOR_BUFFER_EXT: PipelineCreateFlags2 = PipelineCreateFlags2(0x20000000);
-    pub const DISALLOW_OPACITY_MICROMAP_ARM: PipelineCreateFlags2 = PipelineCreateFlags2(0x2000000000);
-    pub const INSTRUMENT_SHADERS_ARM: PipelineCreateFlags2 = PipelineCreateFlags2(0x8000000000);
-    pub const CAPTURE_DATA_KHR: PipelineCreateFlags2 = PipelineCreateFlags2(0x80000000);
-    pub const INDIRECT_BINDABLE_EXT: PipelineCreateFlags2 = PipelineCreateFlags2(0x4000000000);
-    pub const PER_LAYER_FRAGMENT_DENSITY_VALVE: PipelineCreateFlags2 = PipelineCreateFlags2(0x10000000000);
     pub const RAY_TRACING_OPACITY_MICROMAP_KHR: PipelineCreateFlags2 = PipelineCreateFlags2(0x1000000);
     pub const OPACITY_MICROMAP_DISALLOW_MIXED_SPECIAL_INDEX_KHR: PipelineCreateFlags2 = PipelineCreateFlags2(0x20000000000);
-    pub const _64_INDEXING_EXT: PipelineCreateFlags2 = PipelineCreateFlags2(0x80000000000);
+    pub const CAPTURE_DATA_KHR: PipelineCreateFlags2 = PipelineCreateFlags2(0x80000000);
+    pub const RAY_TRACING_ALLOW_SPHERES_AND_LINEAR_SWEPT_SPHERES_NV: PipelineCreateFlags2 = PipelineCreateFlags2(0x200000000);
+    pub const PER_LAYER_FRAGMENT_DENSITY_VALVE: PipelineCreateFlags2 = PipelineCreateFlags2(0x10000000000);
 }
 pub type PipelineCreateFlagBits2 = PipelineCreateFlags2;
 pub static PIPELINE_CREATE_FLAG_BITS2_ENUM: EnumDesc = EnumDesc {

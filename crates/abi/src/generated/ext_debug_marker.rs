@@ -137,13 +137,13 @@ impl DebugReportObjectTypeEXT {
     pub const VALIDATION_CACHE_EXT_EXT: DebugReportObjectTypeEXT = DebugReportObjectTypeEXT(33);
     pub const SAMPLER_YCBCR_CONVERSION_EXT: DebugReportObjectTypeEXT = DebugReportObjectTypeEXT(1000156000);
     pub const DESCRIPTOR_UPDATE_TEMPLATE_EXT: DebugReportObjectTypeEXT = DebugReportObjectTypeEXT(1000085000);
+    pub const BUFFER_COLLECTION_FUCHSIA_EXT: DebugReportObjectTypeEXT = DebugReportObjectTypeEXT(1000366000);
+    pub const ACCELERATION_STRUCTURE_KHR_EXT: DebugReportObjectTypeEXT = DebugReportObjectTypeEXT(1000150000);
     pub const CU_MODULE_NVX_EXT: DebugReportObjectTypeEXT = DebugReportObjectTypeEXT(1000029000);
     pub const CU_FUNCTION_NVX_EXT: DebugReportObjectTypeEXT = DebugReportObjectTypeEXT(1000029001);
-    pub const ACCELERATION_STRUCTURE_KHR_EXT: DebugReportObjectTypeEXT = DebugReportObjectTypeEXT(1000150000);
-    pub const ACCELERATION_STRUCTURE_NV_EXT: DebugReportObjectTypeEXT = DebugReportObjectTypeEXT(1000165000);
     pub const CUDA_MODULE_NV_EXT: DebugReportObjectTypeEXT = DebugReportObjectTypeEXT(1000307000);
     pub const CUDA_FUNCTION_NV_EXT: DebugReportObjectTypeEXT = DebugReportObjectTypeEXT(1000307001);
-    pub const BUFFER_COLLECTION_FUCHSIA_EXT: DebugReportObjectTypeEXT = DebugReportObjectTypeEXT(1000366000);
+    pub const ACCELERATION_STRUCTURE_NV_EXT: DebugReportObjectTypeEXT = DebugReportObjectTypeEXT(1000165000);
 }
 pub static DEBUG_REPORT_OBJECT_TYPE_EXT_ENUM: EnumDesc = EnumDesc {
     name: "VkDebugReportObjectTypeEXT",

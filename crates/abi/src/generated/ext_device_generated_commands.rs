@@ -731,11 +731,11 @@ impl IndirectCommandsTokenTypeEXT {
     pub const DISPATCH_EXT: IndirectCommandsTokenTypeEXT = IndirectCommandsTokenTypeEXT(9);
     pub const PUSH_DATA_EXT: IndirectCommandsTokenTypeEXT = IndirectCommandsTokenTypeEXT(1000135000);
     pub const PUSH_DATA_SEQUENCE_INDEX_EXT: IndirectCommandsTokenTypeEXT = IndirectCommandsTokenTypeEXT(1000135001);
-    pub const DRAW_MESH_TASKS_NV_EXT: IndirectCommandsTokenTypeEXT = IndirectCommandsTokenTypeEXT(1000202002);
-    pub const DRAW_MESH_TASKS_COUNT_NV_EXT: IndirectCommandsTokenTypeEXT = IndirectCommandsTokenTypeEXT(1000202003);
     pub const DRAW_MESH_TASKS_EXT: IndirectCommandsTokenTypeEXT = IndirectCommandsTokenTypeEXT(1000328000);
     pub const DRAW_MESH_TASKS_COUNT_EXT: IndirectCommandsTokenTypeEXT = IndirectCommandsTokenTypeEXT(1000328001);
     pub const TRACE_RAYS2_EXT: IndirectCommandsTokenTypeEXT = IndirectCommandsTokenTypeEXT(1000386004);
+    pub const DRAW_MESH_TASKS_NV_EXT: IndirectCommandsTokenTypeEXT = IndirectCommandsTokenTypeEXT(1000202002);
+    pub const DRAW_MESH_TASKS_COUNT_NV_EXT: IndirectCommandsTokenTypeEXT = IndirectCommandsTokenTypeEXT(1000202003);
 }
 pub static INDIRECT_COMMANDS_TOKEN_TYPE_EXT_ENUM: EnumDesc = EnumDesc {
     name: "VkIndirectCommandsTokenTypeEXT",

@@ -182,18 +182,18 @@ pub static VERTEX_INPUT_ATTRIBUTE_DESCRIPTION2_EXT_LAYOUT: Layout = Layout {
 newtype!(ShaderCreateFlagsEXT, u32);
 impl ShaderCreateFlagsEXT {
     pub const LINK_STAGE_EXT: ShaderCreateFlagsEXT = ShaderCreateFlagsEXT(0x1);
-    pub const DESCRIPTOR_HEAP_EXT: ShaderCreateFlagsEXT = ShaderCreateFlagsEXT(0x400);
     pub const INSTRUMENT_SHADER_ARM: ShaderCreateFlagsEXT = ShaderCreateFlagsEXT(0x800);
+    pub const DESCRIPTOR_HEAP_EXT: ShaderCreateFlagsEXT = ShaderCreateFlagsEXT(0x400);
+    pub const INDIRECT_BINDABLE_EXT: ShaderCreateFlagsEXT = ShaderCreateFlagsEXT(0x80);
+    pub const _64_INDEXING_EXT: ShaderCreateFlagsEXT = ShaderCreateFlagsEXT(0x8000);
     pub const ALLOW_VARYING_SUBGROUP_SIZE_EXT: ShaderCreateFlagsEXT = ShaderCreateFlagsEXT(0x2);
     pub const REQUIRE_FULL_SUBGROUPS_EXT: ShaderCreateFlagsEXT = ShaderCreateFlagsEXT(0x4);
     pub const NO_TASK_SHADER_EXT: ShaderCreateFlagsEXT = ShaderCreateFlagsEXT(0x8);
     pub const DISPATCH_BASE_EXT: ShaderCreateFlagsEXT = ShaderCreateFlagsEXT(0x10);
     pub const FRAGMENT_SHADING_RATE_ATTACHMENT_EXT: ShaderCreateFlagsEXT = ShaderCreateFlagsEXT(0x20);
     pub const FRAGMENT_DENSITY_MAP_ATTACHMENT_EXT: ShaderCreateFlagsEXT = ShaderCreateFlagsEXT(0x40);
-    pub const INDIRECT_BINDABLE_EXT: ShaderCreateFlagsEXT = ShaderCreateFlagsEXT(0x80);
-    pub const OPACITY_MICROMAP_DISALLOW_MIXED_SPECIAL_INDEX_EXT: ShaderCreateFlagsEXT = ShaderCreateFlagsEXT(0x1000);
-    pub const _64_INDEXING_EXT: ShaderCreateFlagsEXT = ShaderCreateFlagsEXT(0x8000);
     pub const INDEPENDENT_SETS_KHR: ShaderCreateFlagsEXT = ShaderCreateFlagsEXT(0x40000);
+    pub const OPACITY_MICROMAP_DISALLOW_MIXED_SPECIAL_INDEX_EXT: ShaderCreateFlagsEXT = ShaderCreateFlagsEXT(0x1000);
 }
 pub type ShaderCreateFlagBitsEXT = ShaderCreateFlagsEXT;
 pub static SHADER_CREATE_FLAG_BITS_EXT_ENUM: EnumDesc = EnumDesc {

@@ -799,14 +799,14 @@ impl BuildAccelerationStructureFlagsKHR {
     pub const PREFER_FAST_TRACE_KHR: BuildAccelerationStructureFlagsKHR = BuildAccelerationStructureFlagsKHR(0x4);
     pub const PREFER_FAST_BUILD_KHR: BuildAccelerationStructureFlagsKHR = BuildAccelerationStructureFlagsKHR(0x8);
     pub const LOW_MEMORY_KHR: BuildAccelerationStructureFlagsKHR = BuildAccelerationStructureFlagsKHR(0x10);
-    pub const MOTION_NV: BuildAccelerationStructureFlagsKHR = BuildAccelerationStructureFlagsKHR(0x20);
     pub const ALLOW_OPACITY_MICROMAP_DATA_UPDATE_EXT: BuildAccelerationStructureFlagsKHR = BuildAccelerationStructureFlagsKHR(0x100);
-    pub const ALLOW_DISPLACEMENT_MICROMAP_UPDATE_NV: BuildAccelerationStructureFlagsKHR = BuildAccelerationStructureFlagsKHR(0x200);
-    pub const ALLOW_DATA_ACCESS_KHR: BuildAccelerationStructureFlagsKHR = BuildAccelerationStructureFlagsKHR(0x800);
-    pub const ALLOW_CLUSTER_OPACITY_MICROMAPS_NV: BuildAccelerationStructureFlagsKHR = BuildAccelerationStructureFlagsKHR(0x1000);
     pub const ALLOW_OPACITY_MICROMAP_UPDATE_KHR: BuildAccelerationStructureFlagsKHR = BuildAccelerationStructureFlagsKHR(0x40);
     pub const ALLOW_DISABLE_OPACITY_MICROMAPS_KHR: BuildAccelerationStructureFlagsKHR = BuildAccelerationStructureFlagsKHR(0x80);
     pub const MICROMAP_LOSSY_KHR: BuildAccelerationStructureFlagsKHR = BuildAccelerationStructureFlagsKHR(0x400);
+    pub const ALLOW_DATA_ACCESS_KHR: BuildAccelerationStructureFlagsKHR = BuildAccelerationStructureFlagsKHR(0x800);
+    pub const ALLOW_CLUSTER_OPACITY_MICROMAPS_NV: BuildAccelerationStructureFlagsKHR = BuildAccelerationStructureFlagsKHR(0x1000);
+    pub const ALLOW_DISPLACEMENT_MICROMAP_UPDATE_NV: BuildAccelerationStructureFlagsKHR = BuildAccelerationStructureFlagsKHR(0x200);
+    pub const MOTION_NV: BuildAccelerationStructureFlagsKHR = BuildAccelerationStructureFlagsKHR(0x20);
 }
 pub type BuildAccelerationStructureFlagBitsKHR = BuildAccelerationStructureFlagsKHR;
 pub static BUILD_ACCELERATION_STRUCTURE_FLAG_BITS_KHR_ENUM: EnumDesc = EnumDesc {
@@ -852,10 +852,10 @@ impl GeometryTypeKHR {
     pub const TRIANGLES_KHR: GeometryTypeKHR = GeometryTypeKHR(0);
     pub const AABBS_KHR: GeometryTypeKHR = GeometryTypeKHR(1);
     pub const INSTANCES_KHR: GeometryTypeKHR = GeometryTypeKHR(2);
-    pub const SPHERES_NV: GeometryTypeKHR = GeometryTypeKHR(1000429004);
-    pub const LINEAR_SWEPT_SPHERES_NV: GeometryTypeKHR = GeometryTypeKHR(1000429005);
     pub const DENSE_GEOMETRY_FORMAT_TRIANGLES_AMDX: GeometryTypeKHR = GeometryTypeKHR(1000478000);
     pub const MICROMAP_KHR: GeometryTypeKHR = GeometryTypeKHR(1000623000);
+    pub const SPHERES_NV: GeometryTypeKHR = GeometryTypeKHR(1000429004);
+    pub const LINEAR_SWEPT_SPHERES_NV: GeometryTypeKHR = GeometryTypeKHR(1000429005);
 }
 pub static GEOMETRY_TYPE_KHR_ENUM: EnumDesc = EnumDesc {
     name: "VkGeometryTypeKHR",

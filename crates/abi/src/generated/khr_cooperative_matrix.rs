@@ -131,9 +131,6 @@ impl ComponentTypeKHR {
     pub const UINT16_KHR: ComponentTypeKHR = ComponentTypeKHR(8);
     pub const UINT32_KHR: ComponentTypeKHR = ComponentTypeKHR(9);
     pub const UINT64_KHR: ComponentTypeKHR = ComponentTypeKHR(10);
-    pub const BFLOAT16_KHR: ComponentTypeKHR = ComponentTypeKHR(1000141000);
-    pub const SINT8_PACKED_NV: ComponentTypeKHR = ComponentTypeKHR(1000491000);
-    pub const UINT8_PACKED_NV: ComponentTypeKHR = ComponentTypeKHR(1000491001);
     pub const FLOAT8_E4M3_EXT: ComponentTypeKHR = ComponentTypeKHR(1000491002);
     pub const FLOAT8_E5M2_EXT: ComponentTypeKHR = ComponentTypeKHR(1000491003);
     pub const FLOAT6_E2M3_EXT: ComponentTypeKHR = ComponentTypeKHR(1000672000);
@@ -141,6 +138,9 @@ impl ComponentTypeKHR {
     pub const FLOAT4_E2M1_EXT: ComponentTypeKHR = ComponentTypeKHR(1000672002);
     pub const FLOAT8_UNSIGNED_E8M0_EXT: ComponentTypeKHR = ComponentTypeKHR(1000672003);
     pub const MXINT8_EXT: ComponentTypeKHR = ComponentTypeKHR(1000672004);
+    pub const BFLOAT16_KHR: ComponentTypeKHR = ComponentTypeKHR(1000141000);
+    pub const SINT8_PACKED_NV: ComponentTypeKHR = ComponentTypeKHR(1000491000);
+    pub const UINT8_PACKED_NV: ComponentTypeKHR = ComponentTypeKHR(1000491001);
 }
 pub static COMPONENT_TYPE_KHR_ENUM: EnumDesc = EnumDesc {
     name: "VkComponentTypeKHR",

@@ -271,7 +271,6 @@ impl ImageCreateFlags2KHR {
     pub const SPARSE_ALIASED_KHR: ImageCreateFlags2KHR = ImageCreateFlags2KHR(0x4);
     pub const MUTABLE_FORMAT_KHR: ImageCreateFlags2KHR = ImageCreateFlags2KHR(0x8);
     pub const CUBE_COMPATIBLE_KHR: ImageCreateFlags2KHR = ImageCreateFlags2KHR(0x10);
-    pub const ALIAS_SINGLE_LAYER_DESCRIPTOR_KHR: ImageCreateFlags2KHR = ImageCreateFlags2KHR(0x400000);
     pub const _2D_ARRAY_COMPATIBLE_KHR: ImageCreateFlags2KHR = ImageCreateFlags2KHR(0x20);
     pub const SPLIT_INSTANCE_BIND_REGIONS_KHR: ImageCreateFlags2KHR = ImageCreateFlags2KHR(0x40);
     pub const BLOCK_TEXEL_VIEW_COMPATIBLE_KHR: ImageCreateFlags2KHR = ImageCreateFlags2KHR(0x80);
@@ -287,6 +286,7 @@ impl ImageCreateFlags2KHR {
     pub const _2D_VIEW_COMPATIBLE_EXT: ImageCreateFlags2KHR = ImageCreateFlags2KHR(0x20000);
     pub const MULTISAMPLED_RENDER_TO_SINGLE_SAMPLED_EXT: ImageCreateFlags2KHR = ImageCreateFlags2KHR(0x40000);
     pub const VIDEO_PROFILE_INDEPENDENT_KHR: ImageCreateFlags2KHR = ImageCreateFlags2KHR(0x100000);
+    pub const ALIAS_SINGLE_LAYER_DESCRIPTOR_KHR: ImageCreateFlags2KHR = ImageCreateFlags2KHR(0x400000);
 }
 pub type ImageCreateFlagBits2KHR = ImageCreateFlags2KHR;
 pub static IMAGE_CREATE_FLAG_BITS2_KHR_ENUM: EnumDesc = EnumDesc {

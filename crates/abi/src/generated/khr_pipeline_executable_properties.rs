@@ -30,34 +30,6 @@ pub static PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR_LAYOUT: L
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct PipelineInfoKHR {
-    pub s_type: StructureType,
-    pub p_next: Ptr<Opaque>,
-    pub pipeline: Pipeline,
-}
-structure!(PipelineInfoKHR, PIPELINE_INFO_KHR_LAYOUT, 24);
-pub static PIPELINE_INFO_KHR_LAYOUT: Layout = Layout {
-    name: "VkPipelineInfoKHR",
-    size: 24,
-    align: 8,
-    s_type_raw: 1000269001,
-    is_union: false,
-    returned_only: false,
-    fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pipeline", 16, 1, Ty::Handle(HandleType::Pipeline)),
-    ],
-    work: &[
-        Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Pipeline },
-    ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
-};
-
-#[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineExecutablePropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,

@@ -71,9 +71,9 @@ impl PresentModeKHR {
     pub const MAILBOX_KHR: PresentModeKHR = PresentModeKHR(1);
     pub const FIFO_KHR: PresentModeKHR = PresentModeKHR(2);
     pub const FIFO_RELAXED_KHR: PresentModeKHR = PresentModeKHR(3);
+    pub const FIFO_LATEST_READY_KHR: PresentModeKHR = PresentModeKHR(1000361000);
     pub const SHARED_DEMAND_REFRESH_KHR: PresentModeKHR = PresentModeKHR(1000111000);
     pub const SHARED_CONTINUOUS_REFRESH_KHR: PresentModeKHR = PresentModeKHR(1000111001);
-    pub const FIFO_LATEST_READY_KHR: PresentModeKHR = PresentModeKHR(1000361000);
 }
 pub static PRESENT_MODE_KHR_ENUM: EnumDesc = EnumDesc {
     name: "VkPresentModeKHR",
@@ -92,6 +92,7 @@ pub static PRESENT_MODE_KHR_ENUM: EnumDesc = EnumDesc {
 newtype!(ColorSpaceKHR, i32);
 impl ColorSpaceKHR {
     pub const SRGB_NONLINEAR_KHR: ColorSpaceKHR = ColorSpaceKHR(0);
+    pub const DISPLAY_NATIVE_AMD: ColorSpaceKHR = ColorSpaceKHR(1000213000);
     pub const DISPLAY_P3_NONLINEAR_EXT: ColorSpaceKHR = ColorSpaceKHR(1000104001);
     pub const EXTENDED_SRGB_LINEAR_EXT: ColorSpaceKHR = ColorSpaceKHR(1000104002);
     pub const DISPLAY_P3_LINEAR_EXT: ColorSpaceKHR = ColorSpaceKHR(1000104003);
@@ -106,7 +107,6 @@ impl ColorSpaceKHR {
     pub const ADOBERGB_NONLINEAR_EXT: ColorSpaceKHR = ColorSpaceKHR(1000104012);
     pub const PASS_THROUGH_EXT: ColorSpaceKHR = ColorSpaceKHR(1000104013);
     pub const EXTENDED_SRGB_NONLINEAR_EXT: ColorSpaceKHR = ColorSpaceKHR(1000104014);
-    pub const DISPLAY_NATIVE_AMD: ColorSpaceKHR = ColorSpaceKHR(1000213000);
 }
 pub static COLOR_SPACE_KHR_ENUM: EnumDesc = EnumDesc {
     name: "VkColorSpaceKHR",

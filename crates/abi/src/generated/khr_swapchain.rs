@@ -106,14 +106,14 @@ pub static PRESENT_INFO_KHR_LAYOUT: Layout = Layout {
 
 newtype!(SwapchainCreateFlagsKHR, u32);
 impl SwapchainCreateFlagsKHR {
-    pub const SPLIT_INSTANCE_BIND_REGIONS_KHR: SwapchainCreateFlagsKHR = SwapchainCreateFlagsKHR(0x1);
-    pub const PROTECTED_KHR: SwapchainCreateFlagsKHR = SwapchainCreateFlagsKHR(0x2);
-    pub const MUTABLE_FORMAT_KHR: SwapchainCreateFlagsKHR = SwapchainCreateFlagsKHR(0x4);
+    pub const MULTISAMPLED_RENDER_TO_SINGLE_SAMPLED_EXT: SwapchainCreateFlagsKHR = SwapchainCreateFlagsKHR(0x100);
     pub const PRESENT_TIMING_EXT: SwapchainCreateFlagsKHR = SwapchainCreateFlagsKHR(0x200);
+    pub const SPLIT_INSTANCE_BIND_REGIONS_KHR: SwapchainCreateFlagsKHR = SwapchainCreateFlagsKHR(0x1);
     pub const PRESENT_ID_2_KHR: SwapchainCreateFlagsKHR = SwapchainCreateFlagsKHR(0x40);
     pub const PRESENT_WAIT_2_KHR: SwapchainCreateFlagsKHR = SwapchainCreateFlagsKHR(0x80);
+    pub const PROTECTED_KHR: SwapchainCreateFlagsKHR = SwapchainCreateFlagsKHR(0x2);
     pub const DEFERRED_MEMORY_ALLOCATION_KHR: SwapchainCreateFlagsKHR = SwapchainCreateFlagsKHR(0x8);
-    pub const MULTISAMPLED_RENDER_TO_SINGLE_SAMPLED_EXT: SwapchainCreateFlagsKHR = SwapchainCreateFlagsKHR(0x100);
+    pub const MUTABLE_FORMAT_KHR: SwapchainCreateFlagsKHR = SwapchainCreateFlagsKHR(0x4);
 }
 pub type SwapchainCreateFlagBitsKHR = SwapchainCreateFlagsKHR;
 pub static SWAPCHAIN_CREATE_FLAG_BITS_KHR_ENUM: EnumDesc = EnumDesc {

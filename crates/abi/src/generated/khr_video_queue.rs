@@ -557,13 +557,13 @@ pub static VIDEO_CODING_CONTROL_INFO_KHR_LAYOUT: Layout = Layout {
 newtype!(VideoCodecOperationFlagsKHR, u32);
 impl VideoCodecOperationFlagsKHR {
     pub const NONE_KHR: VideoCodecOperationFlagsKHR = VideoCodecOperationFlagsKHR(0x0);
-    pub const ENCODE_H264_KHR: VideoCodecOperationFlagsKHR = VideoCodecOperationFlagsKHR(0x10000);
-    pub const ENCODE_H265_KHR: VideoCodecOperationFlagsKHR = VideoCodecOperationFlagsKHR(0x20000);
+    pub const DECODE_AV1_KHR: VideoCodecOperationFlagsKHR = VideoCodecOperationFlagsKHR(0x4);
     pub const DECODE_H264_KHR: VideoCodecOperationFlagsKHR = VideoCodecOperationFlagsKHR(0x1);
     pub const DECODE_H265_KHR: VideoCodecOperationFlagsKHR = VideoCodecOperationFlagsKHR(0x2);
-    pub const DECODE_AV1_KHR: VideoCodecOperationFlagsKHR = VideoCodecOperationFlagsKHR(0x4);
-    pub const ENCODE_AV1_KHR: VideoCodecOperationFlagsKHR = VideoCodecOperationFlagsKHR(0x40000);
     pub const DECODE_VP9_KHR: VideoCodecOperationFlagsKHR = VideoCodecOperationFlagsKHR(0x8);
+    pub const ENCODE_AV1_KHR: VideoCodecOperationFlagsKHR = VideoCodecOperationFlagsKHR(0x40000);
+    pub const ENCODE_H264_KHR: VideoCodecOperationFlagsKHR = VideoCodecOperationFlagsKHR(0x10000);
+    pub const ENCODE_H265_KHR: VideoCodecOperationFlagsKHR = VideoCodecOperationFlagsKHR(0x20000);
 }
 pub type VideoCodecOperationFlagBitsKHR = VideoCodecOperationFlagsKHR;
 pub static VIDEO_CODEC_OPERATION_FLAG_BITS_KHR_ENUM: EnumDesc = EnumDesc {
@@ -639,10 +639,10 @@ pub static VIDEO_CAPABILITY_FLAG_BITS_KHR_ENUM: EnumDesc = EnumDesc {
 newtype!(VideoSessionCreateFlagsKHR, u32);
 impl VideoSessionCreateFlagsKHR {
     pub const PROTECTED_CONTENT_KHR: VideoSessionCreateFlagsKHR = VideoSessionCreateFlagsKHR(0x1);
-    pub const ALLOW_ENCODE_PARAMETER_OPTIMIZATIONS_KHR: VideoSessionCreateFlagsKHR = VideoSessionCreateFlagsKHR(0x2);
-    pub const INLINE_QUERIES_KHR: VideoSessionCreateFlagsKHR = VideoSessionCreateFlagsKHR(0x4);
     pub const ALLOW_ENCODE_QUANTIZATION_DELTA_MAP_KHR: VideoSessionCreateFlagsKHR = VideoSessionCreateFlagsKHR(0x8);
     pub const ALLOW_ENCODE_EMPHASIS_MAP_KHR: VideoSessionCreateFlagsKHR = VideoSessionCreateFlagsKHR(0x10);
+    pub const ALLOW_ENCODE_PARAMETER_OPTIMIZATIONS_KHR: VideoSessionCreateFlagsKHR = VideoSessionCreateFlagsKHR(0x2);
+    pub const INLINE_QUERIES_KHR: VideoSessionCreateFlagsKHR = VideoSessionCreateFlagsKHR(0x4);
     pub const INLINE_SESSION_PARAMETERS_KHR: VideoSessionCreateFlagsKHR = VideoSessionCreateFlagsKHR(0x20);
 }
 pub type VideoSessionCreateFlagBitsKHR = VideoSessionCreateFlagsKHR;

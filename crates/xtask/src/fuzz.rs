@@ -1,0 +1,14 @@
+//! Long runs of mutated records, in release mode.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::process::{self, cargo};
+
+pub(crate) fn run(root: &Path, records: u64, seed: u64) -> Result<()> {
+    let (records, seed) = (records.to_string(), seed.to_string());
+    let arguments =
+        ["run", "--release", "--package", "lavascope-marshal", "--example", "mutate", "--", &records, &seed];
+    process::run(root, &cargo(), &arguments)
+}

@@ -1,0 +1,26 @@
+//! Every test, on a machine that may have nothing but Rust.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::process::{self, cargo};
+use crate::{registry_files, system};
+
+pub(crate) fn run(root: &Path, no_install: bool) -> Result<()> {
+    system::provide(root, no_install)?;
+    registry_files::provide(root)?;
+    let cargo = cargo();
+    process::run(root, &cargo, &["fmt", "--all", "--check"])?;
+    process::run(root, &cargo, &["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"])?;
+    if process::exists("cargo-nextest", "--version") {
+        process::run(root, &cargo, &["nextest", "run", "--workspace", "--no-fail-fast"])?;
+    } else {
+        process::run(
+            root,
+            &cargo,
+            &["test", "--workspace", "--quiet", "--no-fail-fast", "--lib", "--bins", "--tests"],
+        )?;
+    }
+    process::run(root, &cargo, &["test", "--workspace", "--quiet", "--doc"])
+}

@@ -149,7 +149,8 @@ impl Table {
         let mask = self.slots.len() - 1;
         let mut at = self.home(key);
         loop {
-            let slot = &self.slots[at & mask];
+            // SAFETY: `mask` is one less than the number of slots.
+            let slot = unsafe { self.slots.get_unchecked(at & mask) };
             let have = slot.key.load(Ordering::Acquire);
             if have == key {
                 let value = slot.value.load(Ordering::Acquire);

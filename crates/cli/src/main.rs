@@ -1,1 +1,61 @@
-fn main() {}
+//! The `lavascope` command line: reads the arguments, runs one command, and turns its end into an exit code.
+
+#![forbid(unsafe_code)]
+
+mod catalog;
+mod commands;
+mod describe;
+mod findings;
+mod nearest;
+mod probe;
+mod remedy;
+mod text;
+
+use std::process::ExitCode;
+use std::sync::LazyLock;
+
+use clap::{Parser, Subcommand};
+
+use commands::{Outcome, api, doctor, doctor_probe};
+
+static VERSION: LazyLock<String> =
+    LazyLock::new(|| format!("{} (Vulkan registry {})", env!("CARGO_PKG_VERSION"), catalog::registry_version()));
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  all is well
+  1  something was found: a part is missing or broken, or the program under test is wrong
+  2  lavascope failed, or was asked for something that does not exist";
+
+/// Shows what a Vulkan program really does, and where it is wrong.
+#[derive(Parser)]
+#[command(name = "lavascope", version = VERSION.as_str(), after_help = EXIT_CODES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Doctor(doctor::Arguments),
+    #[command(hide = true)]
+    DoctorProbe,
+    Api(api::Arguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match arguments.command {
+        Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::DoctorProbe => doctor_probe::run(),
+        Command::Api(arguments) => api::run(&arguments),
+    };
+    match result {
+        Ok(Outcome::Fine) => ExitCode::from(0),
+        Ok(Outcome::Found) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("lavascope: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -135,16 +135,15 @@ fn emit_structure(layout: &Layout, model: &Model, out: &mut String) {
     let _ = writeln!(out, "\nimpl Block for {rust} {{\n    const WORDS: usize = {};", layout.size.div_ceil(8));
     let is_flat = layout.work.is_empty() && layout.gaps.is_empty();
     let _ = writeln!(out, "    const IS_FLAT: bool = {is_flat};");
-    if !layout.work.is_empty() {
+    if !chains(layout).is_empty() || !pointers(layout).is_empty() {
         let _ = writeln!(out, "\n    #[inline(always)]\n    fn behind(it: &Self) -> Option<usize> {{");
         let _ = writeln!(out, "{}    }}", behind(layout, 8));
     }
     if !is_flat {
-        let _ = writeln!(
-            out,
-            "\n    #[inline(always)]\n    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {{"
-        );
-        let _ = writeln!(out, "{}    }}", finish(layout, model, 8));
+        let body = finish(layout, model, 8);
+        let it = if body.contains("it.") { "it" } else { "_it" };
+        let head = format!("fn finish<I: Ids + ?Sized>({it}: &Self, at: usize, lines: &mut Lines<'_, I>)");
+        let _ = writeln!(out, "\n    #[inline(always)]\n    {head} {{\n{body}    }}");
     }
     let _ = writeln!(out, "}}");
 }

@@ -104,8 +104,7 @@ pub fn check_image(body: &[u8], layout: &'static Layout, pass: Pass, remarks: Re
         memory: RecordMemory { body },
         cursor: HEAD_SIZE as u64,
         found: Remarks::default(),
-        uses_host_addresses: uses_host_addresses(layout.name),
-        ignores_addresses: ignores_addresses(layout.name),
+        item: layout.name,
     };
     let root = Frame::root(layout, HEAD_SIZE as u64);
     checker.take(&root, u64::from(layout.size))?;
@@ -127,8 +126,8 @@ struct Checker<'a> {
     /// Where the next block must begin.
     cursor: u64,
     found: Remarks,
-    uses_host_addresses: bool,
-    ignores_addresses: bool,
+    /// The command whose parameters or outputs are checked.
+    item: &'static str,
 }
 
 impl Checker<'_> {
@@ -224,10 +223,10 @@ impl Checker<'_> {
     }
 
     fn device_or_host(&mut self, frame: &Frame<'_>, at: u64) -> Checked {
-        if self.ignores_addresses {
+        if ignores_addresses(self.item) {
             return self.zero(frame, at, at + 8);
         }
-        if !self.uses_host_addresses {
+        if !uses_host_addresses(self.item) {
             return Ok(());
         }
         self.opaque(frame, at)?;

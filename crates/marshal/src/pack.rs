@@ -32,16 +32,8 @@ pub struct Packer<'a, I: ?Sized, F: ?Sized> {
     pub ignored: Option<Vec<u64>>,
     memory: CMemory,
     remarks: Remarks,
-    addresses: Addresses,
-}
-
-/// What the command makes of device-or-host addresses.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Addresses {
-    Device,
-    Host,
-    /// Not looked at, so they may be anything.
-    Ignored,
+    /// The command whose parameters or outputs are packed.
+    item: &'static str,
 }
 
 impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
@@ -52,7 +44,7 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
     pub unsafe fn new(ids: &'a I, facts: &'a F) -> Self {
         // SAFETY: the caller promises what `CMemory` asks for.
         let memory = unsafe { CMemory::of_this_process() };
-        Packer { ids, facts, ignored: None, memory, remarks: Remarks::default(), addresses: Addresses::Device }
+        Packer { ids, facts, ignored: None, memory, remarks: Remarks::default(), item: "" }
     }
 
     /// Packs the parameters at `image` before the driver sees the call.
@@ -75,11 +67,7 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
 
     fn pack(&mut self, stream: &mut Stream, layout: &'static Layout, pass: Pass, image: *const u8) {
         self.remarks = Remarks::default();
-        self.addresses = match layout.name {
-            name if uses_host_addresses(name) => Addresses::Host,
-            name if ignores_addresses(name) => Addresses::Ignored,
-            _ => Addresses::Device,
-        };
+        self.item = layout.name;
         stream.begin();
         let root = Frame::root(layout, image.expose_provenance() as u64);
         let at = stream.claim(layout.size as usize);
@@ -168,14 +156,12 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
     }
 
     fn device_or_host(&mut self, stream: &mut Stream, to: usize) {
-        match self.addresses {
-            Addresses::Device => {}
-            Addresses::Ignored => stream.write_word(to, 0),
-            Addresses::Host => {
-                opaque(stream, to);
-                if stream.word(to) != 0 {
-                    self.remarks.add(Remarks::CONTENTS_MISSING);
-                }
+        if ignores_addresses(self.item) {
+            stream.write_word(to, 0);
+        } else if uses_host_addresses(self.item) {
+            opaque(stream, to);
+            if stream.word(to) != 0 {
+                self.remarks.add(Remarks::CONTENTS_MISSING);
             }
         }
     }

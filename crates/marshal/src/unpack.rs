@@ -79,7 +79,7 @@ impl<H: Handles + ?Sized> Unpacker<'_, H> {
             memory: RecordMemory { body },
             arena,
             outputs: 0,
-            uses_host_addresses: uses_host_addresses(layout.name),
+            item: layout.name,
         };
         let root = Frame::root(layout, HEAD_SIZE as u64);
         let image = walk.copy(root.base, layout.size as usize);
@@ -97,7 +97,8 @@ struct Walk<'a, H: ?Sized> {
     arena: &'a mut Arena,
     /// Bytes of outputs provided so far.
     outputs: u64,
-    uses_host_addresses: bool,
+    /// The command whose parameters or outputs are laid out.
+    item: &'static str,
 }
 
 impl<H: Handles + ?Sized> Walk<'_, H> {
@@ -140,7 +141,7 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
                 let work = case.map_or(&[][..], |it| it.work);
                 return work.iter().try_for_each(|it| self.work(frame, to, it, pass));
             }
-            Work::DeviceOrHost { .. } if self.uses_host_addresses => self.opaque(from, slot),
+            Work::DeviceOrHost { .. } if uses_host_addresses(self.item) => self.opaque(from, slot),
             Work::DeviceOrHost { .. } => {}
         }
         Ok(())

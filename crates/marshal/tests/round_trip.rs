@@ -1,25 +1,14 @@
 //! Every command and structure, C memory to record and back, over random values.
 
+mod common;
+
+use common::Names;
 use lavascope_abi::desc::Layout;
-use lavascope_abi::{Command, HandleType, ObjectId, STRUCTURES};
+use lavascope_abi::{Command, STRUCTURES};
 use lavascope_event::check::{check, check_image};
 use lavascope_event::walk::Pass;
-use lavascope_marshal::{Arena, Handles, Ids, Packer, Stream, StubPolicy, Unpacker};
+use lavascope_marshal::{Arena, Packer, Stream, StubPolicy, Unpacker};
 use lavascope_sim::{CallMemory, Options, Random, World, random_image};
-
-struct Names;
-
-impl Ids for Names {
-    fn id(&self, ty: HandleType, handle: u64) -> ObjectId {
-        World::id_of(ty, handle)
-    }
-}
-
-impl Handles for Names {
-    fn handle(&self, id: ObjectId) -> u64 {
-        World::handle_of_id(id)
-    }
-}
 
 const OPTIONS: Options = Options { depth_max: 4, count_end: 4, has_unknown: true };
 

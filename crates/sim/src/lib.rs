@@ -6,9 +6,11 @@
 #![forbid(unsafe_code)]
 
 mod call;
+mod mutate;
 mod random;
 mod world;
 
 pub use call::{CallMemory, Options, random_image};
+pub use mutate::mutate;
 pub use random::Random;
 pub use world::World;

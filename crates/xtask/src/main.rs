@@ -11,6 +11,7 @@ mod process;
 mod registry_files;
 mod system;
 mod test;
+mod tidy;
 
 use std::path::{Path, PathBuf};
 
@@ -75,11 +76,25 @@ fn main() -> Result<()> {
     }
 }
 
-fn run_tidy(_root: &Path) -> Result<()> {
+fn run_tidy(root: &Path) -> Result<()> {
+    let faults = tidy::check(root)?;
+    faults.iter().for_each(|it| println!("{it}"));
+    anyhow::ensure!(faults.is_empty(), "{} faults", faults.len());
     Ok(())
 }
 
 /// The folder of the workspace.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(Path::to_path_buf).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_house_is_tidy() {
+        match super::tidy::check(&super::root()) {
+            Ok(faults) => assert!(faults.is_empty(), "\n{}", faults.join("\n")),
+            Err(error) => panic!("{error:#}"),
+        }
+    }
 }

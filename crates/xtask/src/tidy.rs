@@ -35,7 +35,7 @@ const EXCEPTIONS: &[Exception] = &[
 ];
 
 /// All faults of the tree at `root`, sorted, each as `path:line: what is wrong and how to mend it`.
-pub fn check(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let files = collect::files(root)?;
     let members = collect::members(root)?;
     let mut findings = ledger::judge(&files);

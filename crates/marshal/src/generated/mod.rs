@@ -24,7 +24,7 @@ impl Block for BufferCopy2 {
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    fn finish<I: Ids + ?Sized>(_it: &Self, at: usize, lines: &mut Lines<'_, I>) {
         lines.zero(at + 4, 4);
         lines.word(at + 8, 0);
     }
@@ -143,11 +143,7 @@ impl Block for DependencyInfo {
         if !it.p_next.is_null() {
             return None;
         }
-        Some(
-            array(it.p_memory_barriers, it.memory_barrier_count as usize)?
-                + array(it.p_buffer_memory_barriers, it.buffer_memory_barrier_count as usize)?
-                + array(it.p_image_memory_barriers, it.image_memory_barrier_count as usize)?,
-        )
+        Some(array(it.p_memory_barriers, it.memory_barrier_count as usize)? + array(it.p_buffer_memory_barriers, it.buffer_memory_barrier_count as usize)? + array(it.p_image_memory_barriers, it.image_memory_barrier_count as usize)?)
     }
 
     #[inline(always)]
@@ -227,7 +223,7 @@ impl Block for MemoryBarrier {
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    fn finish<I: Ids + ?Sized>(_it: &Self, at: usize, lines: &mut Lines<'_, I>) {
         lines.zero(at + 4, 4);
         lines.word(at + 8, 0);
     }
@@ -246,7 +242,7 @@ impl Block for MemoryBarrier2 {
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+    fn finish<I: Ids + ?Sized>(_it: &Self, at: usize, lines: &mut Lines<'_, I>) {
         lines.zero(at + 4, 4);
         lines.word(at + 8, 0);
     }
@@ -311,11 +307,7 @@ impl Block for RenderingInfo {
         if !it.p_next.is_null() {
             return None;
         }
-        Some(
-            array(it.p_color_attachments, it.color_attachment_count as usize)?
-                + array(it.p_depth_attachment, 1)?
-                + array(it.p_stencil_attachment, 1)?,
-        )
+        Some(array(it.p_color_attachments, it.color_attachment_count as usize)? + array(it.p_depth_attachment, 1)? + array(it.p_stencil_attachment, 1)?)
     }
 
     #[inline(always)]
@@ -358,12 +350,7 @@ impl Block for SubmitInfo {
         if !it.p_next.is_null() {
             return None;
         }
-        Some(
-            bytes(it.p_wait_semaphores.0, it.wait_semaphore_count as usize * 8)
-                + bytes(it.p_wait_dst_stage_mask.0, it.wait_semaphore_count as usize * 4)
-                + bytes(it.p_command_buffers.0, it.command_buffer_count as usize * 8)
-                + bytes(it.p_signal_semaphores.0, it.signal_semaphore_count as usize * 8),
-        )
+        Some(bytes(it.p_wait_semaphores.0, it.wait_semaphore_count as usize * 8) + bytes(it.p_wait_dst_stage_mask.0, it.wait_semaphore_count as usize * 4) + bytes(it.p_command_buffers.0, it.command_buffer_count as usize * 8) + bytes(it.p_signal_semaphores.0, it.signal_semaphore_count as usize * 8))
     }
 
     #[inline(always)]
@@ -389,11 +376,7 @@ impl Block for SubmitInfo2 {
         if !it.p_next.is_null() {
             return None;
         }
-        Some(
-            array(it.p_wait_semaphore_infos, it.wait_semaphore_info_count as usize)?
-                + array(it.p_command_buffer_infos, it.command_buffer_info_count as usize)?
-                + array(it.p_signal_semaphore_infos, it.signal_semaphore_info_count as usize)?,
-        )
+        Some(array(it.p_wait_semaphore_infos, it.wait_semaphore_info_count as usize)? + array(it.p_command_buffer_infos, it.command_buffer_info_count as usize)? + array(it.p_signal_semaphore_infos, it.signal_semaphore_info_count as usize)?)
     }
 
     #[inline(always)]
@@ -418,11 +401,6 @@ impl Block for CmdBeginGpaSessionAMDParams {
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
-
-    #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
         lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0);
         lines.handle(at + 8, HandleType::GpaSessionAMD, it.gpa_session.0);
@@ -431,23 +409,13 @@ impl Block for CmdBeginGpaSessionAMDParams {
 
 /// The record of a `vkCmdBeginGpaSessionAMD`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_begin_gpa_session_amd<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdBeginGpaSessionAMDParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_begin_gpa_session_amd<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBeginGpaSessionAMDParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdBeginGpaSessionAMD, call, it)
 }
 
 impl Block for CmdBeginQueryParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -458,23 +426,13 @@ impl Block for CmdBeginQueryParams {
 
 /// The record of a `vkCmdBeginQuery`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_begin_query<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdBeginQueryParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_begin_query<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBeginQueryParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdBeginQuery, call, it)
 }
 
 impl Block for CmdBeginQueryIndexedEXTParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -486,12 +444,7 @@ impl Block for CmdBeginQueryIndexedEXTParams {
 
 /// The record of a `vkCmdBeginQueryIndexedEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_begin_query_indexed_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdBeginQueryIndexedEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_begin_query_indexed_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBeginQueryIndexedEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdBeginQueryIndexedEXT, call, it)
 }
 
@@ -514,12 +467,7 @@ impl Block for CmdBeginRenderPassParams {
 
 /// The record of a `vkCmdBeginRenderPass`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_begin_render_pass<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdBeginRenderPassParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_begin_render_pass<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBeginRenderPassParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdBeginRenderPass, call, it)
 }
 
@@ -541,23 +489,13 @@ impl Block for CmdBeginRenderingParams {
 
 /// The record of a `vkCmdBeginRendering`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_begin_rendering<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdBeginRenderingParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_begin_rendering<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBeginRenderingParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdBeginRendering, call, it)
 }
 
 impl Block for CmdBeginShaderInstrumentationARMParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -568,23 +506,13 @@ impl Block for CmdBeginShaderInstrumentationARMParams {
 
 /// The record of a `vkCmdBeginShaderInstrumentationARM`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_begin_shader_instrumentation_arm<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdBeginShaderInstrumentationARMParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_begin_shader_instrumentation_arm<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBeginShaderInstrumentationARMParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdBeginShaderInstrumentationARM, call, it)
 }
 
 impl Block for CmdBindDescriptorBufferEmbeddedSamplersEXTParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -597,12 +525,7 @@ impl Block for CmdBindDescriptorBufferEmbeddedSamplersEXTParams {
 
 /// The record of a `vkCmdBindDescriptorBufferEmbeddedSamplersEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_bind_descriptor_buffer_embedded_samplers_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdBindDescriptorBufferEmbeddedSamplersEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_bind_descriptor_buffer_embedded_samplers_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindDescriptorBufferEmbeddedSamplersEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdBindDescriptorBufferEmbeddedSamplersEXT, call, it)
 }
 
@@ -612,10 +535,7 @@ impl Block for CmdBindDescriptorSetsParams {
 
     #[inline(always)]
     fn behind(it: &Self) -> Option<usize> {
-        Some(
-            bytes(it.p_descriptor_sets.0, it.descriptor_set_count as usize * 8)
-                + bytes(it.p_dynamic_offsets.0, it.dynamic_offset_count as usize * 4),
-        )
+        Some(bytes(it.p_descriptor_sets.0, it.descriptor_set_count as usize * 8) + bytes(it.p_dynamic_offsets.0, it.dynamic_offset_count as usize * 4))
     }
 
     #[inline(always)]
@@ -631,23 +551,13 @@ impl Block for CmdBindDescriptorSetsParams {
 
 /// The record of a `vkCmdBindDescriptorSets`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_bind_descriptor_sets<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdBindDescriptorSetsParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_bind_descriptor_sets<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindDescriptorSetsParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdBindDescriptorSets, call, it)
 }
 
 impl Block for CmdBindIndexBufferParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -659,23 +569,13 @@ impl Block for CmdBindIndexBufferParams {
 
 /// The record of a `vkCmdBindIndexBuffer`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_bind_index_buffer<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdBindIndexBufferParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_bind_index_buffer<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindIndexBufferParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdBindIndexBuffer, call, it)
 }
 
 impl Block for CmdBindIndexBuffer2Params {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -687,23 +587,13 @@ impl Block for CmdBindIndexBuffer2Params {
 
 /// The record of a `vkCmdBindIndexBuffer2`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_bind_index_buffer2<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdBindIndexBuffer2Params,
-) -> Option<&'s [u64]> {
+pub fn cmd_bind_index_buffer2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindIndexBuffer2Params) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdBindIndexBuffer2, call, it)
 }
 
 impl Block for CmdBindInvocationMaskHUAWEIParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -715,23 +605,13 @@ impl Block for CmdBindInvocationMaskHUAWEIParams {
 
 /// The record of a `vkCmdBindInvocationMaskHUAWEI`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_bind_invocation_mask_huawei<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdBindInvocationMaskHUAWEIParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_bind_invocation_mask_huawei<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindInvocationMaskHUAWEIParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdBindInvocationMaskHUAWEI, call, it)
 }
 
 impl Block for CmdBindPipelineParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -743,23 +623,13 @@ impl Block for CmdBindPipelineParams {
 
 /// The record of a `vkCmdBindPipeline`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_bind_pipeline<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdBindPipelineParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_bind_pipeline<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindPipelineParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdBindPipeline, call, it)
 }
 
 impl Block for CmdBindPipelineShaderGroupNVParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -772,23 +642,13 @@ impl Block for CmdBindPipelineShaderGroupNVParams {
 
 /// The record of a `vkCmdBindPipelineShaderGroupNV`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_bind_pipeline_shader_group_nv<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdBindPipelineShaderGroupNVParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_bind_pipeline_shader_group_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindPipelineShaderGroupNVParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdBindPipelineShaderGroupNV, call, it)
 }
 
 impl Block for CmdBindShadingRateImageNVParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -800,12 +660,7 @@ impl Block for CmdBindShadingRateImageNVParams {
 
 /// The record of a `vkCmdBindShadingRateImageNV`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_bind_shading_rate_image_nv<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdBindShadingRateImageNVParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_bind_shading_rate_image_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindShadingRateImageNVParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdBindShadingRateImageNV, call, it)
 }
 
@@ -815,9 +670,7 @@ impl Block for CmdBindVertexBuffersParams {
 
     #[inline(always)]
     fn behind(it: &Self) -> Option<usize> {
-        Some(
-            bytes(it.p_buffers.0, it.binding_count as usize * 8) + bytes(it.p_offsets.0, it.binding_count as usize * 8),
-        )
+        Some(bytes(it.p_buffers.0, it.binding_count as usize * 8) + bytes(it.p_offsets.0, it.binding_count as usize * 8))
     }
 
     #[inline(always)]
@@ -830,12 +683,7 @@ impl Block for CmdBindVertexBuffersParams {
 
 /// The record of a `vkCmdBindVertexBuffers`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_bind_vertex_buffers<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdBindVertexBuffersParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_bind_vertex_buffers<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindVertexBuffersParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdBindVertexBuffers, call, it)
 }
 
@@ -845,12 +693,7 @@ impl Block for CmdBindVertexBuffers2Params {
 
     #[inline(always)]
     fn behind(it: &Self) -> Option<usize> {
-        Some(
-            bytes(it.p_buffers.0, it.binding_count as usize * 8)
-                + bytes(it.p_offsets.0, it.binding_count as usize * 8)
-                + bytes(it.p_sizes.0, it.binding_count as usize * 8)
-                + bytes(it.p_strides.0, it.binding_count as usize * 8),
-        )
+        Some(bytes(it.p_buffers.0, it.binding_count as usize * 8) + bytes(it.p_offsets.0, it.binding_count as usize * 8) + bytes(it.p_sizes.0, it.binding_count as usize * 8) + bytes(it.p_strides.0, it.binding_count as usize * 8))
     }
 
     #[inline(always)]
@@ -865,12 +708,7 @@ impl Block for CmdBindVertexBuffers2Params {
 
 /// The record of a `vkCmdBindVertexBuffers2`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_bind_vertex_buffers2<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdBindVertexBuffers2Params,
-) -> Option<&'s [u64]> {
+pub fn cmd_bind_vertex_buffers2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindVertexBuffers2Params) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdBindVertexBuffers2, call, it)
 }
 
@@ -896,12 +734,7 @@ impl Block for CmdBlitImageParams {
 
 /// The record of a `vkCmdBlitImage`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_blit_image<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdBlitImageParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_blit_image<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBlitImageParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdBlitImage, call, it)
 }
 
@@ -926,23 +759,13 @@ impl Block for CmdClearAttachmentsParams {
 
 /// The record of a `vkCmdClearAttachments`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_clear_attachments<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdClearAttachmentsParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_clear_attachments<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdClearAttachmentsParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdClearAttachments, call, it)
 }
 
 impl Block for CmdCopyAccelerationStructureNVParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -955,12 +778,7 @@ impl Block for CmdCopyAccelerationStructureNVParams {
 
 /// The record of a `vkCmdCopyAccelerationStructureNV`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_copy_acceleration_structure_nv<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdCopyAccelerationStructureNVParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_copy_acceleration_structure_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyAccelerationStructureNVParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdCopyAccelerationStructureNV, call, it)
 }
 
@@ -985,12 +803,7 @@ impl Block for CmdCopyBufferParams {
 
 /// The record of a `vkCmdCopyBuffer`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_copy_buffer<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdCopyBufferParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_copy_buffer<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyBufferParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdCopyBuffer, call, it)
 }
 
@@ -1012,12 +825,7 @@ impl Block for CmdCopyBuffer2Params {
 
 /// The record of a `vkCmdCopyBuffer2`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_copy_buffer2<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdCopyBuffer2Params,
-) -> Option<&'s [u64]> {
+pub fn cmd_copy_buffer2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyBuffer2Params) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdCopyBuffer2, call, it)
 }
 
@@ -1041,23 +849,13 @@ impl Block for CmdCopyBufferToImageParams {
 
 /// The record of a `vkCmdCopyBufferToImage`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_copy_buffer_to_image<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdCopyBufferToImageParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_copy_buffer_to_image<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyBufferToImageParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdCopyBufferToImage, call, it)
 }
 
 impl Block for CmdCopyGpaSessionResultsAMDParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1068,12 +866,7 @@ impl Block for CmdCopyGpaSessionResultsAMDParams {
 
 /// The record of a `vkCmdCopyGpaSessionResultsAMD`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_copy_gpa_session_results_amd<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdCopyGpaSessionResultsAMDParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_copy_gpa_session_results_amd<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyGpaSessionResultsAMDParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdCopyGpaSessionResultsAMD, call, it)
 }
 
@@ -1098,23 +891,13 @@ impl Block for CmdCopyImageParams {
 
 /// The record of a `vkCmdCopyImage`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_copy_image<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdCopyImageParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_copy_image<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyImageParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdCopyImage, call, it)
 }
 
 impl Block for CmdCopyMemoryIndirectNVParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1124,23 +907,13 @@ impl Block for CmdCopyMemoryIndirectNVParams {
 
 /// The record of a `vkCmdCopyMemoryIndirectNV`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_copy_memory_indirect_nv<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdCopyMemoryIndirectNVParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_copy_memory_indirect_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyMemoryIndirectNVParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdCopyMemoryIndirectNV, call, it)
 }
 
 impl Block for CmdCopyQueryPoolResultsParams {
     const WORDS: usize = 7;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1153,23 +926,13 @@ impl Block for CmdCopyQueryPoolResultsParams {
 
 /// The record of a `vkCmdCopyQueryPoolResults`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_copy_query_pool_results<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdCopyQueryPoolResultsParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_copy_query_pool_results<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyQueryPoolResultsParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdCopyQueryPoolResults, call, it)
 }
 
 impl Block for CmdDebugMarkerEndEXTParams {
     const WORDS: usize = 1;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1179,23 +942,13 @@ impl Block for CmdDebugMarkerEndEXTParams {
 
 /// The record of a `vkCmdDebugMarkerEndEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_debug_marker_end_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdDebugMarkerEndEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_debug_marker_end_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDebugMarkerEndEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdDebugMarkerEndEXT, call, it)
 }
 
 impl Block for CmdDecompressMemoryIndirectCountEXTParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1205,23 +958,13 @@ impl Block for CmdDecompressMemoryIndirectCountEXTParams {
 
 /// The record of a `vkCmdDecompressMemoryIndirectCountEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_decompress_memory_indirect_count_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdDecompressMemoryIndirectCountEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_decompress_memory_indirect_count_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDecompressMemoryIndirectCountEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdDecompressMemoryIndirectCountEXT, call, it)
 }
 
 impl Block for CmdDecompressMemoryIndirectCountNVParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1232,23 +975,13 @@ impl Block for CmdDecompressMemoryIndirectCountNVParams {
 
 /// The record of a `vkCmdDecompressMemoryIndirectCountNV`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_decompress_memory_indirect_count_nv<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdDecompressMemoryIndirectCountNVParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_decompress_memory_indirect_count_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDecompressMemoryIndirectCountNVParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdDecompressMemoryIndirectCountNV, call, it)
 }
 
 impl Block for CmdDispatchParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1259,23 +992,13 @@ impl Block for CmdDispatchParams {
 
 /// The record of a `vkCmdDispatch`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_dispatch<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdDispatchParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_dispatch<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDispatchParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdDispatch, call, it)
 }
 
 impl Block for CmdDispatchBaseParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1285,23 +1008,13 @@ impl Block for CmdDispatchBaseParams {
 
 /// The record of a `vkCmdDispatchBase`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_dispatch_base<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdDispatchBaseParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_dispatch_base<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDispatchBaseParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdDispatchBase, call, it)
 }
 
 impl Block for CmdDispatchGraphIndirectCountAMDXParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1311,23 +1024,13 @@ impl Block for CmdDispatchGraphIndirectCountAMDXParams {
 
 /// The record of a `vkCmdDispatchGraphIndirectCountAMDX`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_dispatch_graph_indirect_count_amdx<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdDispatchGraphIndirectCountAMDXParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_dispatch_graph_indirect_count_amdx<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDispatchGraphIndirectCountAMDXParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdDispatchGraphIndirectCountAMDX, call, it)
 }
 
 impl Block for CmdDispatchIndirectParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1338,23 +1041,13 @@ impl Block for CmdDispatchIndirectParams {
 
 /// The record of a `vkCmdDispatchIndirect`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_dispatch_indirect<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdDispatchIndirectParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_dispatch_indirect<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDispatchIndirectParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdDispatchIndirect, call, it)
 }
 
 impl Block for CmdDrawParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1364,23 +1057,13 @@ impl Block for CmdDrawParams {
 
 /// The record of a `vkCmdDraw`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_draw<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdDrawParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_draw<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdDraw, call, it)
 }
 
 impl Block for CmdDrawClusterHUAWEIParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1391,23 +1074,13 @@ impl Block for CmdDrawClusterHUAWEIParams {
 
 /// The record of a `vkCmdDrawClusterHUAWEI`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_draw_cluster_huawei<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdDrawClusterHUAWEIParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_draw_cluster_huawei<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawClusterHUAWEIParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdDrawClusterHUAWEI, call, it)
 }
 
 impl Block for CmdDrawClusterIndirectHUAWEIParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1418,23 +1091,13 @@ impl Block for CmdDrawClusterIndirectHUAWEIParams {
 
 /// The record of a `vkCmdDrawClusterIndirectHUAWEI`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_draw_cluster_indirect_huawei<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdDrawClusterIndirectHUAWEIParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_draw_cluster_indirect_huawei<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawClusterIndirectHUAWEIParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdDrawClusterIndirectHUAWEI, call, it)
 }
 
 impl Block for CmdDrawIndexedParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1445,23 +1108,13 @@ impl Block for CmdDrawIndexedParams {
 
 /// The record of a `vkCmdDrawIndexed`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_draw_indexed<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdDrawIndexedParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_draw_indexed<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawIndexedParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdDrawIndexed, call, it)
 }
 
 impl Block for CmdDrawIndexedIndirectParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1472,23 +1125,13 @@ impl Block for CmdDrawIndexedIndirectParams {
 
 /// The record of a `vkCmdDrawIndexedIndirect`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_draw_indexed_indirect<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdDrawIndexedIndirectParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_draw_indexed_indirect<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawIndexedIndirectParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdDrawIndexedIndirect, call, it)
 }
 
 impl Block for CmdDrawIndexedIndirectCountParams {
     const WORDS: usize = 6;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1500,23 +1143,13 @@ impl Block for CmdDrawIndexedIndirectCountParams {
 
 /// The record of a `vkCmdDrawIndexedIndirectCount`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_draw_indexed_indirect_count<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdDrawIndexedIndirectCountParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_draw_indexed_indirect_count<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawIndexedIndirectCountParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdDrawIndexedIndirectCount, call, it)
 }
 
 impl Block for CmdDrawIndirectParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1527,23 +1160,13 @@ impl Block for CmdDrawIndirectParams {
 
 /// The record of a `vkCmdDrawIndirect`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_draw_indirect<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdDrawIndirectParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_draw_indirect<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawIndirectParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdDrawIndirect, call, it)
 }
 
 impl Block for CmdDrawIndirectByteCountEXTParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1554,23 +1177,13 @@ impl Block for CmdDrawIndirectByteCountEXTParams {
 
 /// The record of a `vkCmdDrawIndirectByteCountEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_draw_indirect_byte_count_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdDrawIndirectByteCountEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_draw_indirect_byte_count_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawIndirectByteCountEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdDrawIndirectByteCountEXT, call, it)
 }
 
 impl Block for CmdDrawIndirectCountParams {
     const WORDS: usize = 6;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1582,23 +1195,13 @@ impl Block for CmdDrawIndirectCountParams {
 
 /// The record of a `vkCmdDrawIndirectCount`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_draw_indirect_count<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdDrawIndirectCountParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_draw_indirect_count<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawIndirectCountParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdDrawIndirectCount, call, it)
 }
 
 impl Block for CmdDrawMeshTasksEXTParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1609,23 +1212,13 @@ impl Block for CmdDrawMeshTasksEXTParams {
 
 /// The record of a `vkCmdDrawMeshTasksEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_draw_mesh_tasks_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdDrawMeshTasksEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_draw_mesh_tasks_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawMeshTasksEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdDrawMeshTasksEXT, call, it)
 }
 
 impl Block for CmdDrawMeshTasksIndirectCountEXTParams {
     const WORDS: usize = 6;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1637,23 +1230,13 @@ impl Block for CmdDrawMeshTasksIndirectCountEXTParams {
 
 /// The record of a `vkCmdDrawMeshTasksIndirectCountEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_draw_mesh_tasks_indirect_count_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdDrawMeshTasksIndirectCountEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_draw_mesh_tasks_indirect_count_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectCountEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdDrawMeshTasksIndirectCountEXT, call, it)
 }
 
 impl Block for CmdDrawMeshTasksIndirectCountNVParams {
     const WORDS: usize = 6;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1665,23 +1248,13 @@ impl Block for CmdDrawMeshTasksIndirectCountNVParams {
 
 /// The record of a `vkCmdDrawMeshTasksIndirectCountNV`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_draw_mesh_tasks_indirect_count_nv<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdDrawMeshTasksIndirectCountNVParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_draw_mesh_tasks_indirect_count_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectCountNVParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdDrawMeshTasksIndirectCountNV, call, it)
 }
 
 impl Block for CmdDrawMeshTasksIndirectEXTParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1692,23 +1265,13 @@ impl Block for CmdDrawMeshTasksIndirectEXTParams {
 
 /// The record of a `vkCmdDrawMeshTasksIndirectEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_draw_mesh_tasks_indirect_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdDrawMeshTasksIndirectEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_draw_mesh_tasks_indirect_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdDrawMeshTasksIndirectEXT, call, it)
 }
 
 impl Block for CmdDrawMeshTasksIndirectNVParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1719,23 +1282,13 @@ impl Block for CmdDrawMeshTasksIndirectNVParams {
 
 /// The record of a `vkCmdDrawMeshTasksIndirectNV`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_draw_mesh_tasks_indirect_nv<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdDrawMeshTasksIndirectNVParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_draw_mesh_tasks_indirect_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectNVParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdDrawMeshTasksIndirectNV, call, it)
 }
 
 impl Block for CmdDrawMeshTasksNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1745,23 +1298,13 @@ impl Block for CmdDrawMeshTasksNVParams {
 
 /// The record of a `vkCmdDrawMeshTasksNV`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_draw_mesh_tasks_nv<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdDrawMeshTasksNVParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_draw_mesh_tasks_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawMeshTasksNVParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdDrawMeshTasksNV, call, it)
 }
 
 impl Block for CmdEndConditionalRenderingEXTParams {
     const WORDS: usize = 1;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1771,23 +1314,13 @@ impl Block for CmdEndConditionalRenderingEXTParams {
 
 /// The record of a `vkCmdEndConditionalRenderingEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_end_conditional_rendering_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdEndConditionalRenderingEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_end_conditional_rendering_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndConditionalRenderingEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdEndConditionalRenderingEXT, call, it)
 }
 
 impl Block for CmdEndDebugUtilsLabelEXTParams {
     const WORDS: usize = 1;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1797,23 +1330,13 @@ impl Block for CmdEndDebugUtilsLabelEXTParams {
 
 /// The record of a `vkCmdEndDebugUtilsLabelEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_end_debug_utils_label_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdEndDebugUtilsLabelEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_end_debug_utils_label_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndDebugUtilsLabelEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdEndDebugUtilsLabelEXT, call, it)
 }
 
 impl Block for CmdEndGpaSampleAMDParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1825,23 +1348,13 @@ impl Block for CmdEndGpaSampleAMDParams {
 
 /// The record of a `vkCmdEndGpaSampleAMD`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_end_gpa_sample_amd<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdEndGpaSampleAMDParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_end_gpa_sample_amd<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndGpaSampleAMDParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdEndGpaSampleAMD, call, it)
 }
 
 impl Block for CmdEndGpaSessionAMDParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1852,23 +1365,13 @@ impl Block for CmdEndGpaSessionAMDParams {
 
 /// The record of a `vkCmdEndGpaSessionAMD`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_end_gpa_session_amd<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdEndGpaSessionAMDParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_end_gpa_session_amd<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndGpaSessionAMDParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdEndGpaSessionAMD, call, it)
 }
 
 impl Block for CmdEndQueryParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1880,23 +1383,13 @@ impl Block for CmdEndQueryParams {
 
 /// The record of a `vkCmdEndQuery`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_end_query<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdEndQueryParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_end_query<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndQueryParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdEndQuery, call, it)
 }
 
 impl Block for CmdEndQueryIndexedEXTParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1907,23 +1400,13 @@ impl Block for CmdEndQueryIndexedEXTParams {
 
 /// The record of a `vkCmdEndQueryIndexedEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_end_query_indexed_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdEndQueryIndexedEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_end_query_indexed_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndQueryIndexedEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdEndQueryIndexedEXT, call, it)
 }
 
 impl Block for CmdEndRenderPassParams {
     const WORDS: usize = 1;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1933,23 +1416,13 @@ impl Block for CmdEndRenderPassParams {
 
 /// The record of a `vkCmdEndRenderPass`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_end_render_pass<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdEndRenderPassParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_end_render_pass<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndRenderPassParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdEndRenderPass, call, it)
 }
 
 impl Block for CmdEndRenderingParams {
     const WORDS: usize = 1;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1959,23 +1432,13 @@ impl Block for CmdEndRenderingParams {
 
 /// The record of a `vkCmdEndRendering`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_end_rendering<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdEndRenderingParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_end_rendering<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndRenderingParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdEndRendering, call, it)
 }
 
 impl Block for CmdEndShaderInstrumentationARMParams {
     const WORDS: usize = 1;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -1985,12 +1448,7 @@ impl Block for CmdEndShaderInstrumentationARMParams {
 
 /// The record of a `vkCmdEndShaderInstrumentationARM`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_end_shader_instrumentation_arm<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdEndShaderInstrumentationARMParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_end_shader_instrumentation_arm<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndShaderInstrumentationARMParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdEndShaderInstrumentationARM, call, it)
 }
 
@@ -2013,23 +1471,13 @@ impl Block for CmdExecuteCommandsParams {
 
 /// The record of a `vkCmdExecuteCommands`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_execute_commands<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdExecuteCommandsParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_execute_commands<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdExecuteCommandsParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdExecuteCommands, call, it)
 }
 
 impl Block for CmdFillBufferParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2041,23 +1489,13 @@ impl Block for CmdFillBufferParams {
 
 /// The record of a `vkCmdFillBuffer`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_fill_buffer<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdFillBufferParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_fill_buffer<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdFillBufferParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdFillBuffer, call, it)
 }
 
 impl Block for CmdInitializeGraphScratchMemoryAMDXParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2068,23 +1506,13 @@ impl Block for CmdInitializeGraphScratchMemoryAMDXParams {
 
 /// The record of a `vkCmdInitializeGraphScratchMemoryAMDX`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_initialize_graph_scratch_memory_amdx<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdInitializeGraphScratchMemoryAMDXParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_initialize_graph_scratch_memory_amdx<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdInitializeGraphScratchMemoryAMDXParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdInitializeGraphScratchMemoryAMDX, call, it)
 }
 
 impl Block for CmdNextSubpassParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2095,12 +1523,7 @@ impl Block for CmdNextSubpassParams {
 
 /// The record of a `vkCmdNextSubpass`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_next_subpass<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdNextSubpassParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_next_subpass<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdNextSubpassParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdNextSubpass, call, it)
 }
 
@@ -2110,11 +1533,7 @@ impl Block for CmdPipelineBarrierParams {
 
     #[inline(always)]
     fn behind(it: &Self) -> Option<usize> {
-        Some(
-            array(it.p_memory_barriers, it.memory_barrier_count as usize)?
-                + array(it.p_buffer_memory_barriers, it.buffer_memory_barrier_count as usize)?
-                + array(it.p_image_memory_barriers, it.image_memory_barrier_count as usize)?,
-        )
+        Some(array(it.p_memory_barriers, it.memory_barrier_count as usize)? + array(it.p_buffer_memory_barriers, it.buffer_memory_barrier_count as usize)? + array(it.p_image_memory_barriers, it.image_memory_barrier_count as usize)?)
     }
 
     #[inline(always)]
@@ -2130,12 +1549,7 @@ impl Block for CmdPipelineBarrierParams {
 
 /// The record of a `vkCmdPipelineBarrier`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_pipeline_barrier<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdPipelineBarrierParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_pipeline_barrier<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdPipelineBarrierParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdPipelineBarrier, call, it)
 }
 
@@ -2157,12 +1571,7 @@ impl Block for CmdPipelineBarrier2Params {
 
 /// The record of a `vkCmdPipelineBarrier2`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_pipeline_barrier2<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdPipelineBarrier2Params,
-) -> Option<&'s [u64]> {
+pub fn cmd_pipeline_barrier2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdPipelineBarrier2Params) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdPipelineBarrier2, call, it)
 }
 
@@ -2186,23 +1595,13 @@ impl Block for CmdPushConstantsParams {
 
 /// The record of a `vkCmdPushConstants`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_push_constants<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdPushConstantsParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_push_constants<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdPushConstantsParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdPushConstants, call, it)
 }
 
 impl Block for CmdResetEventParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2214,23 +1613,13 @@ impl Block for CmdResetEventParams {
 
 /// The record of a `vkCmdResetEvent`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_reset_event<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdResetEventParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_reset_event<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdResetEventParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdResetEvent, call, it)
 }
 
 impl Block for CmdResetEvent2Params {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2241,23 +1630,13 @@ impl Block for CmdResetEvent2Params {
 
 /// The record of a `vkCmdResetEvent2`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_reset_event2<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdResetEvent2Params,
-) -> Option<&'s [u64]> {
+pub fn cmd_reset_event2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdResetEvent2Params) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdResetEvent2, call, it)
 }
 
 impl Block for CmdResetQueryPoolParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2268,23 +1647,13 @@ impl Block for CmdResetQueryPoolParams {
 
 /// The record of a `vkCmdResetQueryPool`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_reset_query_pool<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdResetQueryPoolParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_reset_query_pool<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdResetQueryPoolParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdResetQueryPool, call, it)
 }
 
 impl Block for CmdSetAlphaToCoverageEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2295,23 +1664,13 @@ impl Block for CmdSetAlphaToCoverageEnableEXTParams {
 
 /// The record of a `vkCmdSetAlphaToCoverageEnableEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_alpha_to_coverage_enable_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetAlphaToCoverageEnableEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_alpha_to_coverage_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetAlphaToCoverageEnableEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetAlphaToCoverageEnableEXT, call, it)
 }
 
 impl Block for CmdSetAlphaToOneEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2322,23 +1681,13 @@ impl Block for CmdSetAlphaToOneEnableEXTParams {
 
 /// The record of a `vkCmdSetAlphaToOneEnableEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_alpha_to_one_enable_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetAlphaToOneEnableEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_alpha_to_one_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetAlphaToOneEnableEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetAlphaToOneEnableEXT, call, it)
 }
 
 impl Block for CmdSetAttachmentFeedbackLoopEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2349,23 +1698,13 @@ impl Block for CmdSetAttachmentFeedbackLoopEnableEXTParams {
 
 /// The record of a `vkCmdSetAttachmentFeedbackLoopEnableEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_attachment_feedback_loop_enable_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetAttachmentFeedbackLoopEnableEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_attachment_feedback_loop_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetAttachmentFeedbackLoopEnableEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetAttachmentFeedbackLoopEnableEXT, call, it)
 }
 
 impl Block for CmdSetConservativeRasterizationModeEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2376,23 +1715,13 @@ impl Block for CmdSetConservativeRasterizationModeEXTParams {
 
 /// The record of a `vkCmdSetConservativeRasterizationModeEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_conservative_rasterization_mode_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetConservativeRasterizationModeEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_conservative_rasterization_mode_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetConservativeRasterizationModeEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetConservativeRasterizationModeEXT, call, it)
 }
 
 impl Block for CmdSetCoverageModulationModeNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2403,23 +1732,13 @@ impl Block for CmdSetCoverageModulationModeNVParams {
 
 /// The record of a `vkCmdSetCoverageModulationModeNV`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_coverage_modulation_mode_nv<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetCoverageModulationModeNVParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_coverage_modulation_mode_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetCoverageModulationModeNVParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetCoverageModulationModeNV, call, it)
 }
 
 impl Block for CmdSetCoverageModulationTableEnableNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2430,23 +1749,13 @@ impl Block for CmdSetCoverageModulationTableEnableNVParams {
 
 /// The record of a `vkCmdSetCoverageModulationTableEnableNV`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_coverage_modulation_table_enable_nv<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetCoverageModulationTableEnableNVParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_coverage_modulation_table_enable_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetCoverageModulationTableEnableNVParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetCoverageModulationTableEnableNV, call, it)
 }
 
 impl Block for CmdSetCoverageReductionModeNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2457,23 +1766,13 @@ impl Block for CmdSetCoverageReductionModeNVParams {
 
 /// The record of a `vkCmdSetCoverageReductionModeNV`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_coverage_reduction_mode_nv<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetCoverageReductionModeNVParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_coverage_reduction_mode_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetCoverageReductionModeNVParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetCoverageReductionModeNV, call, it)
 }
 
 impl Block for CmdSetCoverageToColorEnableNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2484,23 +1783,13 @@ impl Block for CmdSetCoverageToColorEnableNVParams {
 
 /// The record of a `vkCmdSetCoverageToColorEnableNV`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_coverage_to_color_enable_nv<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetCoverageToColorEnableNVParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_coverage_to_color_enable_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetCoverageToColorEnableNVParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetCoverageToColorEnableNV, call, it)
 }
 
 impl Block for CmdSetCoverageToColorLocationNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2511,23 +1800,13 @@ impl Block for CmdSetCoverageToColorLocationNVParams {
 
 /// The record of a `vkCmdSetCoverageToColorLocationNV`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_coverage_to_color_location_nv<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetCoverageToColorLocationNVParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_coverage_to_color_location_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetCoverageToColorLocationNVParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetCoverageToColorLocationNV, call, it)
 }
 
 impl Block for CmdSetCullModeParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2538,23 +1817,13 @@ impl Block for CmdSetCullModeParams {
 
 /// The record of a `vkCmdSetCullMode`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_cull_mode<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetCullModeParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_cull_mode<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetCullModeParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetCullMode, call, it)
 }
 
 impl Block for CmdSetDepthBiasParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2565,23 +1834,13 @@ impl Block for CmdSetDepthBiasParams {
 
 /// The record of a `vkCmdSetDepthBias`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_depth_bias<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetDepthBiasParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_depth_bias<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthBiasParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetDepthBias, call, it)
 }
 
 impl Block for CmdSetDepthBiasEnableParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2592,23 +1851,13 @@ impl Block for CmdSetDepthBiasEnableParams {
 
 /// The record of a `vkCmdSetDepthBiasEnable`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_depth_bias_enable<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetDepthBiasEnableParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_depth_bias_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthBiasEnableParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetDepthBiasEnable, call, it)
 }
 
 impl Block for CmdSetDepthBoundsParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2618,23 +1867,13 @@ impl Block for CmdSetDepthBoundsParams {
 
 /// The record of a `vkCmdSetDepthBounds`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_depth_bounds<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetDepthBoundsParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_depth_bounds<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthBoundsParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetDepthBounds, call, it)
 }
 
 impl Block for CmdSetDepthBoundsTestEnableParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2645,23 +1884,13 @@ impl Block for CmdSetDepthBoundsTestEnableParams {
 
 /// The record of a `vkCmdSetDepthBoundsTestEnable`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_depth_bounds_test_enable<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetDepthBoundsTestEnableParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_depth_bounds_test_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthBoundsTestEnableParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetDepthBoundsTestEnable, call, it)
 }
 
 impl Block for CmdSetDepthClampEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2672,23 +1901,13 @@ impl Block for CmdSetDepthClampEnableEXTParams {
 
 /// The record of a `vkCmdSetDepthClampEnableEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_depth_clamp_enable_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetDepthClampEnableEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_depth_clamp_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthClampEnableEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetDepthClampEnableEXT, call, it)
 }
 
 impl Block for CmdSetDepthClipEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2699,23 +1918,13 @@ impl Block for CmdSetDepthClipEnableEXTParams {
 
 /// The record of a `vkCmdSetDepthClipEnableEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_depth_clip_enable_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetDepthClipEnableEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_depth_clip_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthClipEnableEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetDepthClipEnableEXT, call, it)
 }
 
 impl Block for CmdSetDepthClipNegativeOneToOneEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2726,23 +1935,13 @@ impl Block for CmdSetDepthClipNegativeOneToOneEXTParams {
 
 /// The record of a `vkCmdSetDepthClipNegativeOneToOneEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_depth_clip_negative_one_to_one_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetDepthClipNegativeOneToOneEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_depth_clip_negative_one_to_one_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthClipNegativeOneToOneEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetDepthClipNegativeOneToOneEXT, call, it)
 }
 
 impl Block for CmdSetDepthCompareOpParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2753,23 +1952,13 @@ impl Block for CmdSetDepthCompareOpParams {
 
 /// The record of a `vkCmdSetDepthCompareOp`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_depth_compare_op<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetDepthCompareOpParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_depth_compare_op<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthCompareOpParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetDepthCompareOp, call, it)
 }
 
 impl Block for CmdSetDepthTestEnableParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2780,23 +1969,13 @@ impl Block for CmdSetDepthTestEnableParams {
 
 /// The record of a `vkCmdSetDepthTestEnable`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_depth_test_enable<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetDepthTestEnableParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_depth_test_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthTestEnableParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetDepthTestEnable, call, it)
 }
 
 impl Block for CmdSetDepthWriteEnableParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2807,23 +1986,13 @@ impl Block for CmdSetDepthWriteEnableParams {
 
 /// The record of a `vkCmdSetDepthWriteEnable`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_depth_write_enable<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetDepthWriteEnableParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_depth_write_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthWriteEnableParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetDepthWriteEnable, call, it)
 }
 
 impl Block for CmdSetDeviceMaskParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2834,23 +2003,13 @@ impl Block for CmdSetDeviceMaskParams {
 
 /// The record of a `vkCmdSetDeviceMask`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_device_mask<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetDeviceMaskParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_device_mask<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDeviceMaskParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetDeviceMask, call, it)
 }
 
 impl Block for CmdSetDiscardRectangleEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2861,23 +2020,13 @@ impl Block for CmdSetDiscardRectangleEnableEXTParams {
 
 /// The record of a `vkCmdSetDiscardRectangleEnableEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_discard_rectangle_enable_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetDiscardRectangleEnableEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_discard_rectangle_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDiscardRectangleEnableEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetDiscardRectangleEnableEXT, call, it)
 }
 
 impl Block for CmdSetDiscardRectangleModeEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2888,23 +2037,13 @@ impl Block for CmdSetDiscardRectangleModeEXTParams {
 
 /// The record of a `vkCmdSetDiscardRectangleModeEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_discard_rectangle_mode_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetDiscardRectangleModeEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_discard_rectangle_mode_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDiscardRectangleModeEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetDiscardRectangleModeEXT, call, it)
 }
 
 impl Block for CmdSetEventParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2916,23 +2055,13 @@ impl Block for CmdSetEventParams {
 
 /// The record of a `vkCmdSetEvent`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_event<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetEventParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_event<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetEventParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetEvent, call, it)
 }
 
 impl Block for CmdSetExtraPrimitiveOverestimationSizeEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2943,23 +2072,13 @@ impl Block for CmdSetExtraPrimitiveOverestimationSizeEXTParams {
 
 /// The record of a `vkCmdSetExtraPrimitiveOverestimationSizeEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_extra_primitive_overestimation_size_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetExtraPrimitiveOverestimationSizeEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_extra_primitive_overestimation_size_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetExtraPrimitiveOverestimationSizeEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetExtraPrimitiveOverestimationSizeEXT, call, it)
 }
 
 impl Block for CmdSetFrontFaceParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2970,23 +2089,13 @@ impl Block for CmdSetFrontFaceParams {
 
 /// The record of a `vkCmdSetFrontFace`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_front_face<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetFrontFaceParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_front_face<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetFrontFaceParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetFrontFace, call, it)
 }
 
 impl Block for CmdSetLineRasterizationModeEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -2997,23 +2106,13 @@ impl Block for CmdSetLineRasterizationModeEXTParams {
 
 /// The record of a `vkCmdSetLineRasterizationModeEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_line_rasterization_mode_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetLineRasterizationModeEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_line_rasterization_mode_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetLineRasterizationModeEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetLineRasterizationModeEXT, call, it)
 }
 
 impl Block for CmdSetLineStippleParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3024,23 +2123,13 @@ impl Block for CmdSetLineStippleParams {
 
 /// The record of a `vkCmdSetLineStipple`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_line_stipple<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetLineStippleParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_line_stipple<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetLineStippleParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetLineStipple, call, it)
 }
 
 impl Block for CmdSetLineStippleEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3051,23 +2140,13 @@ impl Block for CmdSetLineStippleEnableEXTParams {
 
 /// The record of a `vkCmdSetLineStippleEnableEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_line_stipple_enable_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetLineStippleEnableEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_line_stipple_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetLineStippleEnableEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetLineStippleEnableEXT, call, it)
 }
 
 impl Block for CmdSetLineWidthParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3078,23 +2157,13 @@ impl Block for CmdSetLineWidthParams {
 
 /// The record of a `vkCmdSetLineWidth`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_line_width<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetLineWidthParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_line_width<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetLineWidthParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetLineWidth, call, it)
 }
 
 impl Block for CmdSetLogicOpEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3105,23 +2174,13 @@ impl Block for CmdSetLogicOpEXTParams {
 
 /// The record of a `vkCmdSetLogicOpEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_logic_op_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetLogicOpEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_logic_op_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetLogicOpEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetLogicOpEXT, call, it)
 }
 
 impl Block for CmdSetLogicOpEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3132,23 +2191,13 @@ impl Block for CmdSetLogicOpEnableEXTParams {
 
 /// The record of a `vkCmdSetLogicOpEnableEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_logic_op_enable_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetLogicOpEnableEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_logic_op_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetLogicOpEnableEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetLogicOpEnableEXT, call, it)
 }
 
 impl Block for CmdSetPatchControlPointsEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3159,23 +2208,13 @@ impl Block for CmdSetPatchControlPointsEXTParams {
 
 /// The record of a `vkCmdSetPatchControlPointsEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_patch_control_points_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetPatchControlPointsEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_patch_control_points_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetPatchControlPointsEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetPatchControlPointsEXT, call, it)
 }
 
 impl Block for CmdSetPolygonModeEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3186,23 +2225,13 @@ impl Block for CmdSetPolygonModeEXTParams {
 
 /// The record of a `vkCmdSetPolygonModeEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_polygon_mode_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetPolygonModeEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_polygon_mode_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetPolygonModeEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetPolygonModeEXT, call, it)
 }
 
 impl Block for CmdSetPrimitiveRestartEnableParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3213,23 +2242,13 @@ impl Block for CmdSetPrimitiveRestartEnableParams {
 
 /// The record of a `vkCmdSetPrimitiveRestartEnable`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_primitive_restart_enable<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetPrimitiveRestartEnableParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_primitive_restart_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetPrimitiveRestartEnableParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetPrimitiveRestartEnable, call, it)
 }
 
 impl Block for CmdSetPrimitiveRestartIndexEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3240,23 +2259,13 @@ impl Block for CmdSetPrimitiveRestartIndexEXTParams {
 
 /// The record of a `vkCmdSetPrimitiveRestartIndexEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_primitive_restart_index_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetPrimitiveRestartIndexEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_primitive_restart_index_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetPrimitiveRestartIndexEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetPrimitiveRestartIndexEXT, call, it)
 }
 
 impl Block for CmdSetPrimitiveTopologyParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3267,23 +2276,13 @@ impl Block for CmdSetPrimitiveTopologyParams {
 
 /// The record of a `vkCmdSetPrimitiveTopology`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_primitive_topology<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetPrimitiveTopologyParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_primitive_topology<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetPrimitiveTopologyParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetPrimitiveTopology, call, it)
 }
 
 impl Block for CmdSetProvokingVertexModeEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3294,23 +2293,13 @@ impl Block for CmdSetProvokingVertexModeEXTParams {
 
 /// The record of a `vkCmdSetProvokingVertexModeEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_provoking_vertex_mode_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetProvokingVertexModeEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_provoking_vertex_mode_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetProvokingVertexModeEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetProvokingVertexModeEXT, call, it)
 }
 
 impl Block for CmdSetRasterizationSamplesEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3321,23 +2310,13 @@ impl Block for CmdSetRasterizationSamplesEXTParams {
 
 /// The record of a `vkCmdSetRasterizationSamplesEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_rasterization_samples_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetRasterizationSamplesEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_rasterization_samples_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetRasterizationSamplesEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetRasterizationSamplesEXT, call, it)
 }
 
 impl Block for CmdSetRasterizationStreamEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3348,23 +2327,13 @@ impl Block for CmdSetRasterizationStreamEXTParams {
 
 /// The record of a `vkCmdSetRasterizationStreamEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_rasterization_stream_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetRasterizationStreamEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_rasterization_stream_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetRasterizationStreamEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetRasterizationStreamEXT, call, it)
 }
 
 impl Block for CmdSetRasterizerDiscardEnableParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3375,23 +2344,13 @@ impl Block for CmdSetRasterizerDiscardEnableParams {
 
 /// The record of a `vkCmdSetRasterizerDiscardEnable`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_rasterizer_discard_enable<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetRasterizerDiscardEnableParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_rasterizer_discard_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetRasterizerDiscardEnableParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetRasterizerDiscardEnable, call, it)
 }
 
 impl Block for CmdSetRayTracingPipelineStackSizeKHRParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3402,23 +2361,13 @@ impl Block for CmdSetRayTracingPipelineStackSizeKHRParams {
 
 /// The record of a `vkCmdSetRayTracingPipelineStackSizeKHR`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_ray_tracing_pipeline_stack_size_khr<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetRayTracingPipelineStackSizeKHRParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_ray_tracing_pipeline_stack_size_khr<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetRayTracingPipelineStackSizeKHRParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetRayTracingPipelineStackSizeKHR, call, it)
 }
 
 impl Block for CmdSetRepresentativeFragmentTestEnableNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3429,23 +2378,13 @@ impl Block for CmdSetRepresentativeFragmentTestEnableNVParams {
 
 /// The record of a `vkCmdSetRepresentativeFragmentTestEnableNV`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_representative_fragment_test_enable_nv<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetRepresentativeFragmentTestEnableNVParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_representative_fragment_test_enable_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetRepresentativeFragmentTestEnableNVParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetRepresentativeFragmentTestEnableNV, call, it)
 }
 
 impl Block for CmdSetSampleLocationsEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3456,12 +2395,7 @@ impl Block for CmdSetSampleLocationsEnableEXTParams {
 
 /// The record of a `vkCmdSetSampleLocationsEnableEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_sample_locations_enable_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetSampleLocationsEnableEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_sample_locations_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetSampleLocationsEnableEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetSampleLocationsEnableEXT, call, it)
 }
 
@@ -3483,12 +2417,7 @@ impl Block for CmdSetScissorParams {
 
 /// The record of a `vkCmdSetScissor`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_scissor<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetScissorParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_scissor<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetScissorParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetScissor, call, it)
 }
 
@@ -3511,23 +2440,13 @@ impl Block for CmdSetScissorWithCountParams {
 
 /// The record of a `vkCmdSetScissorWithCount`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_scissor_with_count<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetScissorWithCountParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_scissor_with_count<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetScissorWithCountParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetScissorWithCount, call, it)
 }
 
 impl Block for CmdSetShadingRateImageEnableNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3538,23 +2457,13 @@ impl Block for CmdSetShadingRateImageEnableNVParams {
 
 /// The record of a `vkCmdSetShadingRateImageEnableNV`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_shading_rate_image_enable_nv<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetShadingRateImageEnableNVParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_shading_rate_image_enable_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetShadingRateImageEnableNVParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetShadingRateImageEnableNV, call, it)
 }
 
 impl Block for CmdSetStencilCompareMaskParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3564,23 +2473,13 @@ impl Block for CmdSetStencilCompareMaskParams {
 
 /// The record of a `vkCmdSetStencilCompareMask`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_stencil_compare_mask<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetStencilCompareMaskParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_stencil_compare_mask<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetStencilCompareMaskParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetStencilCompareMask, call, it)
 }
 
 impl Block for CmdSetStencilOpParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3591,23 +2490,13 @@ impl Block for CmdSetStencilOpParams {
 
 /// The record of a `vkCmdSetStencilOp`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_stencil_op<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetStencilOpParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_stencil_op<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetStencilOpParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetStencilOp, call, it)
 }
 
 impl Block for CmdSetStencilReferenceParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3617,23 +2506,13 @@ impl Block for CmdSetStencilReferenceParams {
 
 /// The record of a `vkCmdSetStencilReference`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_stencil_reference<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetStencilReferenceParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_stencil_reference<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetStencilReferenceParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetStencilReference, call, it)
 }
 
 impl Block for CmdSetStencilTestEnableParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3644,23 +2523,13 @@ impl Block for CmdSetStencilTestEnableParams {
 
 /// The record of a `vkCmdSetStencilTestEnable`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_stencil_test_enable<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetStencilTestEnableParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_stencil_test_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetStencilTestEnableParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetStencilTestEnable, call, it)
 }
 
 impl Block for CmdSetStencilWriteMaskParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3670,23 +2539,13 @@ impl Block for CmdSetStencilWriteMaskParams {
 
 /// The record of a `vkCmdSetStencilWriteMask`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_stencil_write_mask<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetStencilWriteMaskParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_stencil_write_mask<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetStencilWriteMaskParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetStencilWriteMask, call, it)
 }
 
 impl Block for CmdSetTessellationDomainOriginEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3697,12 +2556,7 @@ impl Block for CmdSetTessellationDomainOriginEXTParams {
 
 /// The record of a `vkCmdSetTessellationDomainOriginEXT`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_tessellation_domain_origin_ext<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetTessellationDomainOriginEXTParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_tessellation_domain_origin_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetTessellationDomainOriginEXTParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetTessellationDomainOriginEXT, call, it)
 }
 
@@ -3724,23 +2578,13 @@ impl Block for CmdSetViewportParams {
 
 /// The record of a `vkCmdSetViewport`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_viewport<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetViewportParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_viewport<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetViewportParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetViewport, call, it)
 }
 
 impl Block for CmdSetViewportWScalingEnableNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3751,12 +2595,7 @@ impl Block for CmdSetViewportWScalingEnableNVParams {
 
 /// The record of a `vkCmdSetViewportWScalingEnableNV`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_viewport_w_scaling_enable_nv<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetViewportWScalingEnableNVParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_viewport_w_scaling_enable_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetViewportWScalingEnableNVParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetViewportWScalingEnableNV, call, it)
 }
 
@@ -3779,23 +2618,13 @@ impl Block for CmdSetViewportWithCountParams {
 
 /// The record of a `vkCmdSetViewportWithCount`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_set_viewport_with_count<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSetViewportWithCountParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_set_viewport_with_count<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetViewportWithCountParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSetViewportWithCount, call, it)
 }
 
 impl Block for CmdSubpassShadingHUAWEIParams {
     const WORDS: usize = 1;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3805,23 +2634,13 @@ impl Block for CmdSubpassShadingHUAWEIParams {
 
 /// The record of a `vkCmdSubpassShadingHUAWEI`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_subpass_shading_huawei<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdSubpassShadingHUAWEIParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_subpass_shading_huawei<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSubpassShadingHUAWEIParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdSubpassShadingHUAWEI, call, it)
 }
 
 impl Block for CmdTraceRaysIndirect2KHRParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3831,23 +2650,13 @@ impl Block for CmdTraceRaysIndirect2KHRParams {
 
 /// The record of a `vkCmdTraceRaysIndirect2KHR`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_trace_rays_indirect2_khr<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdTraceRaysIndirect2KHRParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_trace_rays_indirect2_khr<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdTraceRaysIndirect2KHRParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdTraceRaysIndirect2KHR, call, it)
 }
 
 impl Block for CmdTraceRaysNVParams {
     const WORDS: usize = 14;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3862,12 +2671,7 @@ impl Block for CmdTraceRaysNVParams {
 
 /// The record of a `vkCmdTraceRaysNV`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_trace_rays_nv<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdTraceRaysNVParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_trace_rays_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdTraceRaysNVParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdTraceRaysNV, call, it)
 }
 
@@ -3890,23 +2694,13 @@ impl Block for CmdUpdateBufferParams {
 
 /// The record of a `vkCmdUpdateBuffer`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_update_buffer<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdUpdateBufferParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_update_buffer<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdUpdateBufferParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdUpdateBuffer, call, it)
 }
 
 impl Block for CmdUpdatePipelineIndirectBufferNVParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3918,23 +2712,13 @@ impl Block for CmdUpdatePipelineIndirectBufferNVParams {
 
 /// The record of a `vkCmdUpdatePipelineIndirectBufferNV`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_update_pipeline_indirect_buffer_nv<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdUpdatePipelineIndirectBufferNVParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_update_pipeline_indirect_buffer_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdUpdatePipelineIndirectBufferNVParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdUpdatePipelineIndirectBufferNV, call, it)
 }
 
 impl Block for CmdWriteBufferMarker2AMDParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3946,23 +2730,13 @@ impl Block for CmdWriteBufferMarker2AMDParams {
 
 /// The record of a `vkCmdWriteBufferMarker2AMD`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_write_buffer_marker2_amd<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdWriteBufferMarker2AMDParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_write_buffer_marker2_amd<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdWriteBufferMarker2AMDParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdWriteBufferMarker2AMD, call, it)
 }
 
 impl Block for CmdWriteBufferMarkerAMDParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -3975,23 +2749,13 @@ impl Block for CmdWriteBufferMarkerAMDParams {
 
 /// The record of a `vkCmdWriteBufferMarkerAMD`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_write_buffer_marker_amd<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdWriteBufferMarkerAMDParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_write_buffer_marker_amd<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdWriteBufferMarkerAMDParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdWriteBufferMarkerAMD, call, it)
 }
 
 impl Block for CmdWriteTimestampParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -4004,23 +2768,13 @@ impl Block for CmdWriteTimestampParams {
 
 /// The record of a `vkCmdWriteTimestamp`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_write_timestamp<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdWriteTimestampParams,
-) -> Option<&'s [u64]> {
+pub fn cmd_write_timestamp<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdWriteTimestampParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdWriteTimestamp, call, it)
 }
 
 impl Block for CmdWriteTimestamp2Params {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
-
-    #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(0)
-    }
 
     #[inline(always)]
     fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
@@ -4032,12 +2786,7 @@ impl Block for CmdWriteTimestamp2Params {
 
 /// The record of a `vkCmdWriteTimestamp2`; none where the walker must make it.
 #[inline(always)]
-pub fn cmd_write_timestamp2<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &CmdWriteTimestamp2Params,
-) -> Option<&'s [u64]> {
+pub fn cmd_write_timestamp2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdWriteTimestamp2Params) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::CmdWriteTimestamp2, call, it)
 }
 
@@ -4061,12 +2810,7 @@ impl Block for QueueSubmitParams {
 
 /// The record of a `vkQueueSubmit`; none where the walker must make it.
 #[inline(always)]
-pub fn queue_submit<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &QueueSubmitParams,
-) -> Option<&'s [u64]> {
+pub fn queue_submit<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &QueueSubmitParams) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::QueueSubmit, call, it)
 }
 
@@ -4090,12 +2834,7 @@ impl Block for QueueSubmit2Params {
 
 /// The record of a `vkQueueSubmit2`; none where the walker must make it.
 #[inline(always)]
-pub fn queue_submit2<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    call: u64,
-    it: &QueueSubmit2Params,
-) -> Option<&'s [u64]> {
+pub fn queue_submit2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &QueueSubmit2Params) -> Option<&'s [u64]> {
     Lines::record(stream, ids, Command::QueueSubmit2, call, it)
 }
 
@@ -4242,13 +2981,7 @@ pub const COMMANDS: &[Command] = &[
 /// # Safety
 ///
 /// `image` must be the parameters of a call of `command`, as for `Packer::new`.
-pub unsafe fn pack<'s, I: Ids + ?Sized>(
-    stream: &'s mut Stream,
-    ids: &I,
-    command: Command,
-    call: u64,
-    image: *const u8,
-) -> Option<&'s [u64]> {
+pub unsafe fn pack<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, command: Command, call: u64, image: *const u8) -> Option<&'s [u64]> {
     match command {
         // SAFETY: the caller says that the image is of this command.
         Command::CmdBeginGpaSessionAMD => cmd_begin_gpa_session_amd(stream, ids, call, unsafe { &*image.cast() }),
@@ -4261,13 +2994,9 @@ pub unsafe fn pack<'s, I: Ids + ?Sized>(
         // SAFETY: the caller says that the image is of this command.
         Command::CmdBeginRendering => cmd_begin_rendering(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdBeginShaderInstrumentationARM => {
-            cmd_begin_shader_instrumentation_arm(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdBeginShaderInstrumentationARM => cmd_begin_shader_instrumentation_arm(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdBindDescriptorBufferEmbeddedSamplersEXT => {
-            cmd_bind_descriptor_buffer_embedded_samplers_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdBindDescriptorBufferEmbeddedSamplersEXT => cmd_bind_descriptor_buffer_embedded_samplers_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdBindDescriptorSets => cmd_bind_descriptor_sets(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
@@ -4275,19 +3004,13 @@ pub unsafe fn pack<'s, I: Ids + ?Sized>(
         // SAFETY: the caller says that the image is of this command.
         Command::CmdBindIndexBuffer2 => cmd_bind_index_buffer2(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdBindInvocationMaskHUAWEI => {
-            cmd_bind_invocation_mask_huawei(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdBindInvocationMaskHUAWEI => cmd_bind_invocation_mask_huawei(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdBindPipeline => cmd_bind_pipeline(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdBindPipelineShaderGroupNV => {
-            cmd_bind_pipeline_shader_group_nv(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdBindPipelineShaderGroupNV => cmd_bind_pipeline_shader_group_nv(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdBindShadingRateImageNV => {
-            cmd_bind_shading_rate_image_nv(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdBindShadingRateImageNV => cmd_bind_shading_rate_image_nv(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdBindVertexBuffers => cmd_bind_vertex_buffers(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
@@ -4297,9 +3020,7 @@ pub unsafe fn pack<'s, I: Ids + ?Sized>(
         // SAFETY: the caller says that the image is of this command.
         Command::CmdClearAttachments => cmd_clear_attachments(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdCopyAccelerationStructureNV => {
-            cmd_copy_acceleration_structure_nv(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdCopyAccelerationStructureNV => cmd_copy_acceleration_structure_nv(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdCopyBuffer => cmd_copy_buffer(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
@@ -4307,9 +3028,7 @@ pub unsafe fn pack<'s, I: Ids + ?Sized>(
         // SAFETY: the caller says that the image is of this command.
         Command::CmdCopyBufferToImage => cmd_copy_buffer_to_image(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdCopyGpaSessionResultsAMD => {
-            cmd_copy_gpa_session_results_amd(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdCopyGpaSessionResultsAMD => cmd_copy_gpa_session_results_amd(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdCopyImage => cmd_copy_image(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
@@ -4319,21 +3038,15 @@ pub unsafe fn pack<'s, I: Ids + ?Sized>(
         // SAFETY: the caller says that the image is of this command.
         Command::CmdDebugMarkerEndEXT => cmd_debug_marker_end_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDecompressMemoryIndirectCountEXT => {
-            cmd_decompress_memory_indirect_count_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdDecompressMemoryIndirectCountEXT => cmd_decompress_memory_indirect_count_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDecompressMemoryIndirectCountNV => {
-            cmd_decompress_memory_indirect_count_nv(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdDecompressMemoryIndirectCountNV => cmd_decompress_memory_indirect_count_nv(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdDispatch => cmd_dispatch(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdDispatchBase => cmd_dispatch_base(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDispatchGraphIndirectCountAMDX => {
-            cmd_dispatch_graph_indirect_count_amdx(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdDispatchGraphIndirectCountAMDX => cmd_dispatch_graph_indirect_count_amdx(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdDispatchIndirect => cmd_dispatch_indirect(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
@@ -4341,53 +3054,35 @@ pub unsafe fn pack<'s, I: Ids + ?Sized>(
         // SAFETY: the caller says that the image is of this command.
         Command::CmdDrawClusterHUAWEI => cmd_draw_cluster_huawei(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDrawClusterIndirectHUAWEI => {
-            cmd_draw_cluster_indirect_huawei(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdDrawClusterIndirectHUAWEI => cmd_draw_cluster_indirect_huawei(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdDrawIndexed => cmd_draw_indexed(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdDrawIndexedIndirect => cmd_draw_indexed_indirect(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDrawIndexedIndirectCount => {
-            cmd_draw_indexed_indirect_count(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdDrawIndexedIndirectCount => cmd_draw_indexed_indirect_count(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdDrawIndirect => cmd_draw_indirect(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDrawIndirectByteCountEXT => {
-            cmd_draw_indirect_byte_count_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdDrawIndirectByteCountEXT => cmd_draw_indirect_byte_count_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdDrawIndirectCount => cmd_draw_indirect_count(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdDrawMeshTasksEXT => cmd_draw_mesh_tasks_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDrawMeshTasksIndirectCountEXT => {
-            cmd_draw_mesh_tasks_indirect_count_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdDrawMeshTasksIndirectCountEXT => cmd_draw_mesh_tasks_indirect_count_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDrawMeshTasksIndirectCountNV => {
-            cmd_draw_mesh_tasks_indirect_count_nv(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdDrawMeshTasksIndirectCountNV => cmd_draw_mesh_tasks_indirect_count_nv(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDrawMeshTasksIndirectEXT => {
-            cmd_draw_mesh_tasks_indirect_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdDrawMeshTasksIndirectEXT => cmd_draw_mesh_tasks_indirect_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDrawMeshTasksIndirectNV => {
-            cmd_draw_mesh_tasks_indirect_nv(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdDrawMeshTasksIndirectNV => cmd_draw_mesh_tasks_indirect_nv(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdDrawMeshTasksNV => cmd_draw_mesh_tasks_nv(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdEndConditionalRenderingEXT => {
-            cmd_end_conditional_rendering_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdEndConditionalRenderingEXT => cmd_end_conditional_rendering_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdEndDebugUtilsLabelEXT => {
-            cmd_end_debug_utils_label_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdEndDebugUtilsLabelEXT => cmd_end_debug_utils_label_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdEndGpaSampleAMD => cmd_end_gpa_sample_amd(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
@@ -4401,17 +3096,13 @@ pub unsafe fn pack<'s, I: Ids + ?Sized>(
         // SAFETY: the caller says that the image is of this command.
         Command::CmdEndRendering => cmd_end_rendering(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdEndShaderInstrumentationARM => {
-            cmd_end_shader_instrumentation_arm(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdEndShaderInstrumentationARM => cmd_end_shader_instrumentation_arm(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdExecuteCommands => cmd_execute_commands(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdFillBuffer => cmd_fill_buffer(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdInitializeGraphScratchMemoryAMDX => {
-            cmd_initialize_graph_scratch_memory_amdx(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdInitializeGraphScratchMemoryAMDX => cmd_initialize_graph_scratch_memory_amdx(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdNextSubpass => cmd_next_subpass(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
@@ -4427,41 +3118,23 @@ pub unsafe fn pack<'s, I: Ids + ?Sized>(
         // SAFETY: the caller says that the image is of this command.
         Command::CmdResetQueryPool => cmd_reset_query_pool(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetAlphaToCoverageEnableEXT => {
-            cmd_set_alpha_to_coverage_enable_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetAlphaToCoverageEnableEXT => cmd_set_alpha_to_coverage_enable_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetAlphaToOneEnableEXT => {
-            cmd_set_alpha_to_one_enable_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetAlphaToOneEnableEXT => cmd_set_alpha_to_one_enable_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetAttachmentFeedbackLoopEnableEXT => {
-            cmd_set_attachment_feedback_loop_enable_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetAttachmentFeedbackLoopEnableEXT => cmd_set_attachment_feedback_loop_enable_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetConservativeRasterizationModeEXT => {
-            cmd_set_conservative_rasterization_mode_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetConservativeRasterizationModeEXT => cmd_set_conservative_rasterization_mode_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetCoverageModulationModeNV => {
-            cmd_set_coverage_modulation_mode_nv(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetCoverageModulationModeNV => cmd_set_coverage_modulation_mode_nv(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetCoverageModulationTableEnableNV => {
-            cmd_set_coverage_modulation_table_enable_nv(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetCoverageModulationTableEnableNV => cmd_set_coverage_modulation_table_enable_nv(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetCoverageReductionModeNV => {
-            cmd_set_coverage_reduction_mode_nv(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetCoverageReductionModeNV => cmd_set_coverage_reduction_mode_nv(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetCoverageToColorEnableNV => {
-            cmd_set_coverage_to_color_enable_nv(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetCoverageToColorEnableNV => cmd_set_coverage_to_color_enable_nv(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetCoverageToColorLocationNV => {
-            cmd_set_coverage_to_color_location_nv(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetCoverageToColorLocationNV => cmd_set_coverage_to_color_location_nv(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdSetCullMode => cmd_set_cull_mode(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
@@ -4471,21 +3144,13 @@ pub unsafe fn pack<'s, I: Ids + ?Sized>(
         // SAFETY: the caller says that the image is of this command.
         Command::CmdSetDepthBounds => cmd_set_depth_bounds(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetDepthBoundsTestEnable => {
-            cmd_set_depth_bounds_test_enable(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetDepthBoundsTestEnable => cmd_set_depth_bounds_test_enable(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetDepthClampEnableEXT => {
-            cmd_set_depth_clamp_enable_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetDepthClampEnableEXT => cmd_set_depth_clamp_enable_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetDepthClipEnableEXT => {
-            cmd_set_depth_clip_enable_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetDepthClipEnableEXT => cmd_set_depth_clip_enable_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetDepthClipNegativeOneToOneEXT => {
-            cmd_set_depth_clip_negative_one_to_one_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetDepthClipNegativeOneToOneEXT => cmd_set_depth_clip_negative_one_to_one_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdSetDepthCompareOp => cmd_set_depth_compare_op(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
@@ -4495,31 +3160,21 @@ pub unsafe fn pack<'s, I: Ids + ?Sized>(
         // SAFETY: the caller says that the image is of this command.
         Command::CmdSetDeviceMask => cmd_set_device_mask(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetDiscardRectangleEnableEXT => {
-            cmd_set_discard_rectangle_enable_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetDiscardRectangleEnableEXT => cmd_set_discard_rectangle_enable_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetDiscardRectangleModeEXT => {
-            cmd_set_discard_rectangle_mode_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetDiscardRectangleModeEXT => cmd_set_discard_rectangle_mode_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdSetEvent => cmd_set_event(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetExtraPrimitiveOverestimationSizeEXT => {
-            cmd_set_extra_primitive_overestimation_size_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetExtraPrimitiveOverestimationSizeEXT => cmd_set_extra_primitive_overestimation_size_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdSetFrontFace => cmd_set_front_face(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetLineRasterizationModeEXT => {
-            cmd_set_line_rasterization_mode_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetLineRasterizationModeEXT => cmd_set_line_rasterization_mode_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdSetLineStipple => cmd_set_line_stipple(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetLineStippleEnableEXT => {
-            cmd_set_line_stipple_enable_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetLineStippleEnableEXT => cmd_set_line_stipple_enable_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdSetLineWidth => cmd_set_line_width(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
@@ -4527,57 +3182,35 @@ pub unsafe fn pack<'s, I: Ids + ?Sized>(
         // SAFETY: the caller says that the image is of this command.
         Command::CmdSetLogicOpEnableEXT => cmd_set_logic_op_enable_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetPatchControlPointsEXT => {
-            cmd_set_patch_control_points_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetPatchControlPointsEXT => cmd_set_patch_control_points_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdSetPolygonModeEXT => cmd_set_polygon_mode_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetPrimitiveRestartEnable => {
-            cmd_set_primitive_restart_enable(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetPrimitiveRestartEnable => cmd_set_primitive_restart_enable(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetPrimitiveRestartIndexEXT => {
-            cmd_set_primitive_restart_index_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetPrimitiveRestartIndexEXT => cmd_set_primitive_restart_index_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdSetPrimitiveTopology => cmd_set_primitive_topology(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetProvokingVertexModeEXT => {
-            cmd_set_provoking_vertex_mode_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetProvokingVertexModeEXT => cmd_set_provoking_vertex_mode_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetRasterizationSamplesEXT => {
-            cmd_set_rasterization_samples_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetRasterizationSamplesEXT => cmd_set_rasterization_samples_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetRasterizationStreamEXT => {
-            cmd_set_rasterization_stream_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetRasterizationStreamEXT => cmd_set_rasterization_stream_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetRasterizerDiscardEnable => {
-            cmd_set_rasterizer_discard_enable(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetRasterizerDiscardEnable => cmd_set_rasterizer_discard_enable(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetRayTracingPipelineStackSizeKHR => {
-            cmd_set_ray_tracing_pipeline_stack_size_khr(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetRayTracingPipelineStackSizeKHR => cmd_set_ray_tracing_pipeline_stack_size_khr(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetRepresentativeFragmentTestEnableNV => {
-            cmd_set_representative_fragment_test_enable_nv(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetRepresentativeFragmentTestEnableNV => cmd_set_representative_fragment_test_enable_nv(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetSampleLocationsEnableEXT => {
-            cmd_set_sample_locations_enable_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetSampleLocationsEnableEXT => cmd_set_sample_locations_enable_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdSetScissor => cmd_set_scissor(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdSetScissorWithCount => cmd_set_scissor_with_count(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetShadingRateImageEnableNV => {
-            cmd_set_shading_rate_image_enable_nv(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetShadingRateImageEnableNV => cmd_set_shading_rate_image_enable_nv(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdSetStencilCompareMask => cmd_set_stencil_compare_mask(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
@@ -4589,15 +3222,11 @@ pub unsafe fn pack<'s, I: Ids + ?Sized>(
         // SAFETY: the caller says that the image is of this command.
         Command::CmdSetStencilWriteMask => cmd_set_stencil_write_mask(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetTessellationDomainOriginEXT => {
-            cmd_set_tessellation_domain_origin_ext(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetTessellationDomainOriginEXT => cmd_set_tessellation_domain_origin_ext(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdSetViewport => cmd_set_viewport(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetViewportWScalingEnableNV => {
-            cmd_set_viewport_w_scaling_enable_nv(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdSetViewportWScalingEnableNV => cmd_set_viewport_w_scaling_enable_nv(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdSetViewportWithCount => cmd_set_viewport_with_count(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
@@ -4609,9 +3238,7 @@ pub unsafe fn pack<'s, I: Ids + ?Sized>(
         // SAFETY: the caller says that the image is of this command.
         Command::CmdUpdateBuffer => cmd_update_buffer(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdUpdatePipelineIndirectBufferNV => {
-            cmd_update_pipeline_indirect_buffer_nv(stream, ids, call, unsafe { &*image.cast() })
-        }
+        Command::CmdUpdatePipelineIndirectBufferNV => cmd_update_pipeline_indirect_buffer_nv(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.
         Command::CmdWriteBufferMarker2AMD => cmd_write_buffer_marker2_amd(stream, ids, call, unsafe { &*image.cast() }),
         // SAFETY: the caller says that the image is of this command.

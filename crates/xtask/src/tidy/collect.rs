@@ -114,7 +114,8 @@ mod tests {
         let json = r#"{"workspace_root": "/w", "packages": [
             {"name": "xtask", "manifest_path": "/w/crates/xtask/Cargo.toml", "description": null, "dependencies": []},
             {"name": "lavascope-abi", "manifest_path": "/w/crates/abi/Cargo.toml", "description": "Types.",
-             "dependencies": [{"name": "a", "kind": null}, {"name": "b", "kind": "dev"}, {"name": "c", "kind": "build"}]}
+             "dependencies": [
+                {"name": "a", "kind": null}, {"name": "b", "kind": "dev"}, {"name": "c", "kind": "build"}]}
         ]}"#;
         let members = parse_members(json).unwrap();
         let kinds: Vec<_> = members[0].dependencies.iter().map(|it| (it.package.as_str(), it.kind)).collect();

@@ -1,0 +1,104 @@
+//! The tables against vulkanalia-sys, another generator's work from nearly the same registry.
+//!
+//! It knows what the installed C headers of `c_layout.rs` are too old for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem::offset_of;
+
+use lavascope_abi::Structure;
+
+/// Fields and structures that vulkanalia has otherwise, and why we do not follow it.
+const OTHERWISE: &[(&str, &str)] = &[];
+
+/// Compares one structure: its size, its alignment, the offsets of its fields, its structure type.
+macro_rules! same {
+    ($it:ident, $place:ident::$name:ident { s_type: s_type, $($own:ident: $other:ident,)* }) => {{
+        same!($it, fields $place::$name { s_type: s_type, $($own: $other,)* });
+        $it.structure_type(
+            <lavascope_abi::$name as $crate::Structure>::layout(),
+            <$crate::$place::$name as Default>::default().s_type.as_raw(),
+        );
+    }};
+    ($it:ident, $place:ident::$name:ident { $($own:ident: $other:ident,)* }) => {
+        same!($it, fields $place::$name { $($own: $other,)* });
+    };
+    ($it:ident, fields $place:ident::$name:ident { $($own:ident: $other:ident,)* }) => {
+        $it.structure(
+            <lavascope_abi::$name as $crate::Structure>::layout(),
+            [size_of::<lavascope_abi::$name>(), align_of::<lavascope_abi::$name>()],
+            [size_of::<$crate::$place::$name>(), align_of::<$crate::$place::$name>()],
+            const { &[$((
+                stringify!($own),
+                $crate::offset_of!(lavascope_abi::$name, $own),
+                $crate::offset_of!($crate::$place::$name, $other),
+            ),)*] },
+        );
+    };
+}
+
+use vulkanalia_sys as vk;
+use vulkanalia_sys::video;
+
+#[path = "generated/vulkanalia.rs"]
+mod list;
+
+#[test]
+fn layouts_are_those_of_vulkanalia() {
+    let mut compared = Compared::default();
+    list::compare_all(&mut compared);
+    compared.finish();
+}
+
+/// What was compared and what differs.
+#[derive(Default)]
+struct Compared {
+    structures: usize,
+    offsets: usize,
+    structure_types: usize,
+    /// Structure or field, and the difference.
+    differences: BTreeMap<String, String>,
+}
+
+impl Compared {
+    fn structure(
+        &mut self,
+        layout: &lavascope_abi::desc::Layout,
+        ours: [usize; 2],
+        theirs: [usize; 2],
+        fields: &[(&str, usize, usize)],
+    ) {
+        self.structures += 1;
+        self.offsets += fields.len();
+        if ours != theirs {
+            self.differences.insert(layout.name.to_owned(), format!("size and alignment {ours:?}, theirs {theirs:?}"));
+        }
+        if ours != [layout.size as usize, layout.align as usize] {
+            let text = format!("size and alignment {ours:?}, but {} and {} in our table", layout.size, layout.align);
+            self.differences.insert(layout.name.to_owned(), text);
+        }
+        for (field, own, other) in fields.iter().filter(|it| it.1 != it.2) {
+            self.differences.insert(format!("{}.{field}", layout.name), format!("at {own}, theirs at {other}"));
+        }
+    }
+
+    fn structure_type(&mut self, layout: &lavascope_abi::desc::Layout, theirs: i32) {
+        self.structure_types += 1;
+        if layout.s_type() != Some(theirs) {
+            let text = format!("structure type {:?}, theirs {theirs}", layout.s_type());
+            self.differences.insert(format!("{}.sType", layout.name), text);
+        }
+    }
+
+    fn finish(mut self) {
+        let known: BTreeSet<&str> = OTHERWISE.iter().map(|it| it.0).collect();
+        let unused: Vec<&&str> = known.iter().filter(|it| self.differences.remove(**it).is_none()).collect();
+        let lines: Vec<String> = self.differences.iter().map(|(item, text)| format!("{item}: {text}")).collect();
+        assert!(lines.is_empty(), "vulkanalia says otherwise:\n{}", lines.join("\n"));
+        assert!(unused.is_empty(), "exceptions that are no longer needed: {unused:?}");
+        let Compared { structures, offsets, structure_types, .. } = self;
+        println!("{structures} structures, {offsets} offsets, {structure_types} structure types");
+        assert!(structures > 1200, "the list has too few structures: {structures}");
+        assert!(offsets > 7000, "the list has too few fields: {offsets}");
+        assert!(structure_types > 900, "the list has too few structure types: {structure_types}");
+    }
+}

@@ -1,0 +1,14 @@
+//! The commands, one file each.
+
+pub(crate) mod api;
+pub(crate) mod doctor;
+pub(crate) mod doctor_probe;
+
+/// How a command ended that did its work. One that could not returns an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Exit code 0.
+    Fine,
+    /// Exit code 1: the command works, and what it looked at does not.
+    Found,
+}

@@ -1,0 +1,26 @@
+//! Records with small damage, as a broken disk or a hostile hand would do it.
+
+use crate::random::Random;
+
+/// Damages a record in one of a few ways: bits, words, counts, offsets, its length.
+pub fn mutate(words: &mut Vec<u64>, random: &mut Random) {
+    for _ in 0..=random.below(3) {
+        if words.is_empty() {
+            return;
+        }
+        let at = random.below(words.len() as u64) as usize;
+        match random.below(8) {
+            0 => words[at] ^= 1 << random.below(64),
+            1 => words[at] = random.word(),
+            2 => words[at] = random.below(words.len() as u64 + 4) * 8,
+            3 => words[at] = words[at] & !0xffff_ffff | random.below(6),
+            4 => words[at] |= 0xffff_ffff << (random.below(2) * 32),
+            5 => words.truncate(at),
+            6 => words.insert(at, random.below(3)),
+            _ => {
+                let other = random.below(words.len() as u64) as usize;
+                words.swap(at, other);
+            }
+        }
+    }
+}

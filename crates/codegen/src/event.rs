@@ -1,5 +1,6 @@
 //! Emits `event`: the enums over all calls, and an accessor for every pointer.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -12,26 +13,24 @@ use crate::text::Text;
 
 pub(crate) fn emit(registry: &Registry, model: &Model, files: &mut Files) {
     let mut parts: Vec<String> = Vec::new();
-    for block in &registry.blocks {
-        let mut body = String::new();
-        for layout in
-            model.layouts.values().filter(|it| registry.block_of(&it.c_name).is_some_and(|b| b.name == block.name))
-        {
-            emit_accessors(layout, &mut body);
+    let mut bodies: BTreeMap<&str, String> = BTreeMap::new();
+    let home = |name: &str| registry.block_of(name).map_or("", |it| it.name.as_str());
+    for layout in model.layouts.values() {
+        emit_accessors(layout, bodies.entry(home(&layout.c_name)).or_default());
+    }
+    for command in model.commands.values() {
+        let body = bodies.entry(home(&command.c_name)).or_default();
+        emit_accessors(&command.parameters, body);
+        if let Some(outputs) = &command.outputs {
+            emit_accessors(&outputs.layout, body);
         }
-        for command in model.commands.values().filter(|it| it.block == block.name) {
-            emit_accessors(&command.parameters, &mut body);
-            if let Some(outputs) = &command.outputs {
-                emit_accessors(&outputs.layout, &mut body);
-            }
-        }
-        if !body.is_empty() {
-            let mut text = Text::rust_part("event", "event");
-            text.line(format!("// Pointers of {}.", block.name));
-            let module = names::block_module(&block.name);
-            files.insert(path(&module), text.finish() + &body);
-            parts.push(module);
-        }
+    }
+    for (block, body) in bodies.into_iter().filter(|it| !it.1.is_empty()) {
+        let mut text = Text::rust_part("event", "event");
+        text.line(format!("// Pointers of {block}."));
+        let module = names::block_module(block);
+        files.insert(path(&module), text.finish() + &body);
+        parts.push(module);
     }
     emit_calls(model, files);
     parts.push("calls".to_owned());

@@ -11,7 +11,6 @@
 mod abi;
 mod commands;
 mod event;
-mod fresh;
 mod layout;
 mod marshal;
 mod model;
@@ -20,8 +19,7 @@ mod overrides;
 mod pointers;
 mod tables;
 mod text;
-
-pub use fresh::{orphans, stale};
+mod vulkanalia;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -45,12 +43,16 @@ pub struct CodegenError {
 pub type Files = BTreeMap<PathBuf, String>;
 
 /// All generated files, or everything that stands in the way.
-pub fn emit(registry: &Registry) -> Result<Files, Vec<CodegenError>> {
+///
+/// `vulkanalia` is the text of vulkanalia-sys's structures, which a test compares ours with.
+pub fn emit(registry: &Registry, vulkanalia: &str) -> Result<Files, Vec<CodegenError>> {
     let model = build(registry)?;
     let mut files = Files::new();
     abi::emit(registry, &model, &mut files);
     event::emit(registry, &model, &mut files);
     marshal::emit(&model, &mut files);
+    let path = PathBuf::from("crates/abi/tests/generated/vulkanalia.rs");
+    files.insert(path, vulkanalia::emit(vulkanalia, &field_names(&model)));
     Ok(files)
 }
 
@@ -69,6 +71,13 @@ fn build(registry: &Registry) -> Result<model::Model, Vec<CodegenError>> {
     }
     let commands = commands.into_iter().map(|it| (it.c_name.clone(), it)).collect();
     Ok(model::Model { layouts: layouts.done, commands })
+}
+
+/// The fields of every structure, as they are named in Rust.
+fn field_names(model: &model::Model) -> BTreeMap<String, Vec<String>> {
+    let fields =
+        |it: &model::Layout| it.fields.iter().map(|it| it.rust_name.clone()).filter(|it| !it.is_empty()).collect();
+    model.layouts.values().map(|it| (it.rust_name.clone(), fields(it))).collect()
 }
 
 /// An override must name something that exists.

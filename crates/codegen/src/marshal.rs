@@ -173,7 +173,9 @@ fn behind(layout: &Layout, indent: usize) -> String {
 
 fn finish(layout: &Layout, model: &Model, indent: usize) -> String {
     let mut out = String::new();
-    let mut line = |text: String| drop(writeln!(out, "{:indent$}{text}", ""));
+    let mut line = |text: String| {
+        let _ = writeln!(out, "{:indent$}{text}", "");
+    };
     for gap in &layout.gaps {
         line(format!("lines.zero(at + {}, {});", gap.at, gap.size));
     }

@@ -24,10 +24,6 @@ impl Text {
         Text { out }
     }
 
-    pub(crate) fn plain() -> Text {
-        Text { out: String::new() }
-    }
-
     pub(crate) fn line(&mut self, line: impl AsRef<str>) {
         self.out.push_str(line.as_ref());
         self.out.push('\n');

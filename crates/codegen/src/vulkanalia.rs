@@ -13,7 +13,7 @@ use std::fmt::Write;
 ///
 /// `vulkanalia_structs` is the text of vulkanalia-sys's `structs.rs`, `unions.rs` and `video.rs`, one behind the
 /// other. `ours` has the names of the fields of every structure in Rust; a union's members are not looked at.
-pub fn emit(vulkanalia_structs: &str, ours: &BTreeMap<String, Vec<String>>) -> String {
+pub(crate) fn emit(vulkanalia_structs: &str, ours: &BTreeMap<String, Vec<String>>) -> String {
     let mut lines = BTreeMap::new();
     for theirs in declarations(vulkanalia_structs) {
         if let Some(fields) = ours.get(theirs.name) {

@@ -45,6 +45,7 @@ pub fn parse(vk_xml: &str, video_xml: &str) -> Result<Registry, Vec<RegistryErro
     registry.sort();
     values::extend(&mut registry, &mut faults);
     blocks::keep_required(&mut registry);
+    registry.find_homes();
     blocks::check_references(&registry, &mut faults);
     if faults.errors.is_empty() { Ok(registry) } else { Err(faults.errors) }
 }

@@ -22,6 +22,8 @@ pub struct Registry {
     pub aliases: BTreeMap<String, String>,
     /// API versions in their order, then extensions by name.
     pub blocks: Vec<Block>,
+    /// The first version or extension that brings each type and command, as an index into `blocks`.
+    pub homes: BTreeMap<String, usize>,
     pub sync: Sync,
     pub formats: BTreeMap<String, Format>,
     pub dynamic_states: BTreeMap<String, DynamicState>,
@@ -357,7 +359,15 @@ impl Registry {
 
     /// The version or extension that brings a type or command first.
     pub fn block_of(&self, name: &str) -> Option<&Block> {
-        self.blocks.iter().find(|it| it.types.iter().chain(&it.commands).any(|have| have == name))
+        self.homes.get(name).map(|it| &self.blocks[*it])
+    }
+
+    pub(crate) fn find_homes(&mut self) {
+        for (index, block) in self.blocks.iter().enumerate() {
+            for name in block.types.iter().chain(&block.commands) {
+                self.homes.entry(name.clone()).or_insert(index);
+            }
+        }
     }
 
     pub(crate) fn sort(&mut self) {

@@ -52,7 +52,8 @@ fn binary(root: &Path, package: &str, bench: &str) -> Result<String> {
     let output = process::output(root, &cargo(), &arguments)?;
     let text = String::from_utf8_lossy(&output.stdout);
     let messages = text.lines().filter_map(|it| serde_json::from_str::<serde_json::Value>(it).ok());
-    let found = messages.filter(|it| it["target"]["name"] == bench).find_map(|it| Some(it["executable"].as_str()?.to_owned()));
+    let found =
+        messages.filter(|it| it["target"]["name"] == bench).find_map(|it| Some(it["executable"].as_str()?.to_owned()));
     found.with_context(|| format!("cargo names no binary for `{bench}`"))
 }
 

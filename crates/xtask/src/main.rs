@@ -6,6 +6,7 @@
 
 mod bench;
 mod codegen;
+mod fresh;
 mod fuzz;
 mod process;
 mod registry_files;

@@ -34,10 +34,11 @@ fn find_wheel(folder: &Path) -> Result<PathBuf> {
 
 /// Both files as text: vk.xml, then video.xml.
 pub(crate) fn read(root: &Path) -> Result<(String, String)> {
-    let files = provide(root)?;
+    let files = root.join("target/registry").join(REGISTRY_VERSION).join("vulkan_object");
     let text = |name: &str| {
         let path = files.join(name);
-        std::fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))
+        std::fs::read_to_string(&path)
+            .with_context(|| format!("{} cannot be read; `cargo xtask codegen` fetches it", path.display()))
     };
     Ok((text("vk.xml")?, text("video.xml")?))
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::Files;
+use lavascope_codegen::Files;
 
 /// One line per file that differs, is missing, or that no generator produces. Empty when everything is fresh.
-pub fn stale(root: &Path, files: &Files) -> io::Result<Vec<String>> {
+pub(crate) fn stale(root: &Path, files: &Files) -> io::Result<Vec<String>> {
     let mut lines = Vec::new();
     for (path, text) in files {
         match std::fs::read_to_string(root.join(path)) {
@@ -24,7 +24,7 @@ pub fn stale(root: &Path, files: &Files) -> io::Result<Vec<String>> {
 }
 
 /// Files in `generated` folders that are not generated.
-pub fn orphans(root: &Path, files: &Files) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn orphans(root: &Path, files: &Files) -> io::Result<Vec<PathBuf>> {
     let wanted: BTreeSet<PathBuf> = files.keys().map(|it| root.join(it)).collect();
     let mut found = Vec::new();
     for krate in std::fs::read_dir(root.join("crates"))? {

@@ -26,34 +26,38 @@ const OTHERWISE: &[(&str, &str)] = &[
 ];
 
 /// Compares one structure: its size, its alignment, the offsets of its fields, its structure type.
+///
+/// The numbers are statics: as values within one function they take the compiler minutes.
 macro_rules! same {
     ($it:ident, $place:ident::$name:ident { s_type: s_type, $($own:ident: $other:ident,)* }) => {{
-        same!($it, fields $place::$name { s_type: s_type, $($own: $other,)* });
-        $it.structure_type(
-            <lavascope_abi::$name as $crate::Structure>::layout(),
-            <$crate::$place::$name as Default>::default().s_type.as_raw(),
-        );
+        fn structure_type() -> i32 {
+            <$crate::$place::$name as Default>::default().s_type.as_raw()
+        }
+        $it.structure_type(<lavascope_abi::$name as $crate::Structure>::layout(), structure_type());
+        same_fields!($it, $place::$name { s_type: s_type, $($own: $other,)* });
     }};
     ($it:ident, $place:ident::$name:ident { $($own:ident: $other:ident,)* }) => {
-        same!($it, fields $place::$name { $($own: $other,)* });
+        same_fields!($it, $place::$name { $($own: $other,)* });
     };
-    ($it:ident, fields $place:ident::$name:ident { $($own:ident: $other:ident,)* }) => {
-        $it.structure(
-            <lavascope_abi::$name as $crate::Structure>::layout(),
-            [size_of::<lavascope_abi::$name>(), align_of::<lavascope_abi::$name>()],
-            [size_of::<$crate::$place::$name>(), align_of::<$crate::$place::$name>()],
-            const { &[$((
-                stringify!($own),
-                $crate::offset_of!(lavascope_abi::$name, $own),
-                $crate::offset_of!($crate::$place::$name, $other),
-            ),)*] },
-        );
-    };
+}
+
+macro_rules! same_fields {
+    ($it:ident, $place:ident::$name:ident { $($own:ident: $other:ident,)* }) => {{
+        static FIELDS: &[(&str, usize, usize)] = &[$((
+            stringify!($own),
+            $crate::offset_of!(lavascope_abi::$name, $own),
+            $crate::offset_of!($crate::$place::$name, $other),
+        ),)*];
+        static OURS: [usize; 2] = [size_of::<lavascope_abi::$name>(), align_of::<lavascope_abi::$name>()];
+        static THEIRS: [usize; 2] = [size_of::<$crate::$place::$name>(), align_of::<$crate::$place::$name>()];
+        $it.structure(<lavascope_abi::$name as $crate::Structure>::layout(), OURS, THEIRS, FIELDS);
+    }};
 }
 
 use vulkanalia_sys as vk;
 use vulkanalia_sys::video;
 
+#[rustfmt::skip]
 #[path = "generated/vulkanalia.rs"]
 mod list;
 

@@ -6,6 +6,7 @@ mod catalog;
 mod commands;
 mod describe;
 mod findings;
+mod generated;
 mod nearest;
 mod probe;
 mod remedy;

@@ -10,6 +10,8 @@
 
 mod abi;
 mod commands;
+mod coverage;
+mod entry_points;
 mod event;
 mod layout;
 mod marshal;
@@ -51,6 +53,8 @@ pub fn emit(registry: &Registry, vulkanalia: &str) -> Result<Files, Vec<CodegenE
     abi::emit(registry, &model, &mut files);
     event::emit(registry, &model, &mut files);
     marshal::emit(&model, &mut files);
+    entry_points::emit(&model, &mut files);
+    coverage::emit(registry, &model, &mut files);
     let path = PathBuf::from("crates/abi/tests/generated/vulkanalia.rs");
     files.insert(path, vulkanalia::emit(vulkanalia, &field_names(&model)));
     Ok(files)

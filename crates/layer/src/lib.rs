@@ -1,1 +1,68 @@
+//! The Vulkan layer: today its dispatch tables, generated for every command.
+//!
+//! A table holds the next functions in the chain. It is filled once per instance or device, through the next
+//! `vkGet*ProcAddr`, which knows aliases: a function that goes by several names is asked for by each in turn.
 
+#[macro_use]
+mod macros;
+
+mod generated;
+
+pub use generated::{COMMAND_NAMES, DeviceTable, InstanceTable};
+
+use lavascope_abi::Command;
+
+/// The command behind a name or alias; none for one that is newer than our registry.
+pub fn command_by_name(name: &str) -> Option<Command> {
+    let at = COMMAND_NAMES.binary_search_by_key(&name, |it| it.0).ok()?;
+    Some(COMMAND_NAMES[at].1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lavascope_abi::{CommandBuffer, FnPtr};
+
+    #[test]
+    fn every_command_and_alias_has_a_name() {
+        assert!(COMMAND_NAMES.is_sorted_by_key(|it| it.0));
+        for command in Command::ALL {
+            let desc = command.desc();
+            for name in std::iter::once(&desc.name).chain(desc.aliases) {
+                assert_eq!(command_by_name(name), Some(*command), "{name}");
+            }
+        }
+        assert_eq!(command_by_name("vkCmdDrawFromTheFuture"), None);
+    }
+
+    unsafe extern "system" fn draw(_: CommandBuffer, vertices: u32, _: u32, _: u32, _: u32) {
+        assert_eq!(vertices, 3);
+    }
+
+    #[test]
+    fn a_table_holds_what_the_chain_gives() {
+        let address = FnPtr((draw as *const ()).expose_provenance() as u64);
+        // SAFETY: only the draw is given, and it is one.
+        let table = unsafe {
+            DeviceTable::load(|name| if name == c"vkCmdDraw" { address } else { FnPtr::default() })
+        };
+        assert!(table.cmd_dispatch.is_none());
+        let Some(next) = table.cmd_draw else { panic!("the draw is not in the table") };
+        // SAFETY: the function above takes anything.
+        unsafe { next(CommandBuffer(1), 3, 1, 0, 0) };
+    }
+
+    #[test]
+    fn aliases_are_asked_for_in_turn() {
+        let mut asked = Vec::new();
+        // SAFETY: nothing is given.
+        let table = unsafe {
+            DeviceTable::load(|name| {
+                asked.push(name.to_string_lossy().into_owned());
+                FnPtr::default()
+            })
+        };
+        assert!(table.cmd_pipeline_barrier2.is_none());
+        assert!(asked.iter().any(|it| it == "vkCmdPipelineBarrier2KHR"));
+    }
+}

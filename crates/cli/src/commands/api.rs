@@ -11,6 +11,7 @@ use lavascope_abi::{COMMANDS, HandleType, RESULT_ENUM, STRUCTURE_TYPE_ENUM, STRU
 use super::Outcome;
 use crate::catalog::{Catalog, Item, enum_of};
 use crate::describe::{self, FieldInfo};
+use crate::generated::RECORD_VERDICTS;
 use crate::nearest::nearest;
 use crate::text::{self, Paint, columns};
 
@@ -43,7 +44,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 /// What each part of Lavascope does with a command or structure.
 fn verdicts(name: &str) -> Vec<(&'static str, String)> {
     let is_known = lavascope_abi::command_by_name(name).is_some() || lavascope_abi::structure_by_name(name).is_some();
-    if is_known { vec![("record", "generated".to_owned())] } else { vec![] }
+    if !is_known {
+        return vec![];
+    }
+    let at = RECORD_VERDICTS.binary_search_by_key(&name, |it| it.0);
+    let record = at.map_or("generated", |at| RECORD_VERDICTS[at].1);
+    let mut verdicts = vec![("record", record.to_owned())];
+    if lavascope_abi::command_by_name(name).is_some() {
+        verdicts.push(("layer", "table".to_owned()));
+        verdicts.push(("null driver", "default".to_owned()));
+    }
+    verdicts
 }
 
 fn unknown(catalog: &Catalog, name: &str) -> String {

@@ -1,0 +1,63 @@
+//! Emits the dispatch tables of `layer` and the entry points of `null-driver`.
+
+use std::path::PathBuf;
+
+use crate::Files;
+use crate::model::*;
+use crate::names;
+use crate::text::Text;
+
+pub(crate) fn emit(model: &Model, files: &mut Files) {
+    files.insert(PathBuf::from("crates/layer/src/generated/mod.rs"), dispatch_tables(model));
+    files.insert(PathBuf::from("crates/null-driver/src/generated/mod.rs"), default_entry_points(model));
+}
+
+/// One table per level, and every name under which a command can be asked for.
+fn dispatch_tables(model: &Model) -> String {
+    let mut text = Text::rust("layer", "entry_points");
+    text.blank();
+    text.line("use lavascope_abi::*;");
+    let levels = [
+        ("InstanceTable", "instances and physical devices", &["Instance", "PhysicalDevice"][..]),
+        ("DeviceTable", "devices, queues and command buffers", &["Device"][..]),
+    ];
+    for (table, of, levels) in levels {
+        text.blank();
+        text.line(format!("dispatch_table! {{\n    /// The next functions in the chain for {of}.\n    {table} {{"));
+        for it in model.commands.values().filter(|it| levels.contains(&it.level)) {
+            let names: Vec<String> = std::iter::once(&it.c_name).chain(&it.aliases).map(|it| format!("c\"{it}\"")).collect();
+            text.line(format!("        {}: Fn{} = [{}],", names::snake(&it.rust_name), it.rust_name, names.join(", ")));
+        }
+        text.line("    }\n}");
+    }
+    text.blank();
+    text.line("/// Every name that an application can ask for, sorted.");
+    text.line("pub static COMMAND_NAMES: &[(&str, Command)] = &[");
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    for it in model.commands.values() {
+        names.push((&it.c_name, &it.rust_name));
+        names.extend(it.aliases.iter().map(|alias| (alias.as_str(), it.rust_name.as_str())));
+    }
+    names.sort();
+    for (name, command) in names {
+        text.line(format!("    (\"{name}\", Command::{command}),"));
+    }
+    text.line("];");
+    text.finish()
+}
+
+/// Every command as a function that succeeds and does nothing; those that do something are written by hand.
+fn default_entry_points(model: &Model) -> String {
+    let mut text = Text::rust("null-driver", "entry_points");
+    text.blank();
+    text.line("use lavascope_abi::*;");
+    text.blank();
+    text.line("default_entry_points! {");
+    for it in model.commands.values() {
+        let parameters: Vec<&str> = it.parameters.fields.iter().map(|it| it.rust_type.as_str()).collect();
+        let result = if it.result_type.is_empty() { "()" } else { &it.result_type };
+        text.line(format!("    {}: Fn{} = fn({}) -> {result};", names::snake(&it.rust_name), it.rust_name, parameters.join(", ")));
+    }
+    text.line("}");
+    text.finish()
+}

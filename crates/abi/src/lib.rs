@@ -17,6 +17,7 @@ mod macros;
 
 mod bool32;
 pub mod desc;
+#[rustfmt::skip]
 mod generated;
 mod id;
 mod lookup;

@@ -24,6 +24,7 @@ pub struct TaggedMap {
 struct Writer {
     /// All tables ever used, the current one last. Old ones stay, since a reader may still be in one; each is at
     /// least twice as large as the one before, so together they are smaller than the current one.
+    #[expect(clippy::vec_box, reason = "readers hold addresses of tables, which must not move")]
     tables: Vec<Box<Table>>,
     live: usize,
     /// Slots that were used once, dead ones included.

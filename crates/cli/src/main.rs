@@ -6,6 +6,7 @@ mod catalog;
 mod commands;
 mod describe;
 mod findings;
+#[rustfmt::skip]
 mod generated;
 mod nearest;
 mod probe;

@@ -127,7 +127,7 @@ fn outputs(
     }
     for (index, parameter) in owner.fields.iter().enumerate() {
         let placed = &parameters.fields[index];
-        let is_output = is_output(owner, parameter, placed);
+        let is_output = is_output(parameter, placed);
         let carries_outputs =
             matches!(&placed.ty, Ty::Pointer(pointer) if pointer_reaches_output(pointer, with_outputs));
         if !is_output && !carries_outputs {
@@ -153,10 +153,10 @@ fn outputs(
     Some(Outputs { layout, sources, result: result_kind(layouts, owner.name, command) })
 }
 
-fn is_output(owner: &Owner<'_>, parameter: &registry::Field, placed: &Field) -> bool {
+fn is_output(parameter: &registry::Field, placed: &Field) -> bool {
     let is_const = parameter.ty.pointers.iter().any(|it| *it);
     match &placed.ty {
-        Ty::Pointer(_) => !is_const || pointers::is_count(owner, parameter) && !is_const,
+        Ty::Pointer(_) => !is_const,
         _ => false,
     }
 }

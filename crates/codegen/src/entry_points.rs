@@ -25,7 +25,8 @@ fn dispatch_tables(model: &Model) -> String {
         text.blank();
         text.line(format!("dispatch_table! {{\n    /// The next functions in the chain for {of}.\n    {table} {{"));
         for it in model.commands.values().filter(|it| levels.contains(&it.level)) {
-            let names: Vec<String> = std::iter::once(&it.c_name).chain(&it.aliases).map(|it| format!("c\"{it}\"")).collect();
+            let names: Vec<String> =
+                std::iter::once(&it.c_name).chain(&it.aliases).map(|it| format!("c\"{it}\"")).collect();
             text.line(format!("        {}: Fn{} = [{}],", names::snake(&it.rust_name), it.rust_name, names.join(", ")));
         }
         text.line("    }\n}");
@@ -56,7 +57,12 @@ fn default_entry_points(model: &Model) -> String {
     for it in model.commands.values() {
         let parameters: Vec<&str> = it.parameters.fields.iter().map(|it| it.rust_type.as_str()).collect();
         let result = if it.result_type.is_empty() { "()" } else { &it.result_type };
-        text.line(format!("    {}: Fn{} = fn({}) -> {result};", names::snake(&it.rust_name), it.rust_name, parameters.join(", ")));
+        text.line(format!(
+            "    {}: Fn{} = fn({}) -> {result};",
+            names::snake(&it.rust_name),
+            it.rust_name,
+            parameters.join(", ")
+        ));
     }
     text.line("}");
     text.finish()

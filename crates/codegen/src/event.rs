@@ -158,7 +158,8 @@ fn count(layout: &Layout, pointer: &Pointer) -> Option<String> {
     match &pointer.len {
         Len::Fixed(count) => Some(count.to_string()),
         Len::At(place) => integer(place),
-        Len::Scaled { of, add, divide } => Some(format!("({} + {add}) / {divide}", integer(of)?)),
+        Len::Scaled { of, add: 0, divide } => Some(format!("{} / {divide}", integer(of)?)),
+        Len::Scaled { of, divide, .. } => Some(format!("{}.div_ceil({divide})", integer(of)?)),
         Len::Terminated => Some(String::new()),
         Len::Rule(_) => None,
     }

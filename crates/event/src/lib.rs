@@ -11,6 +11,7 @@
 pub mod check;
 pub mod compare;
 pub mod facts;
+#[rustfmt::skip]
 mod generated;
 pub mod memory;
 mod pipeline;

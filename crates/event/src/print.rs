@@ -148,7 +148,9 @@ impl Printer<'_> {
                 let end = self.memory.body.len().saturating_sub(slot as usize);
                 self.line(name, Quoted(self.text_at(slot, end)))
             }
-            Target::Blob(_) => self.line(name, format_args!("blob of {} bytes", self.memory.read(slot, 8).unwrap_or(0))),
+            Target::Blob(_) => {
+                self.line(name, format_args!("blob of {} bytes", self.memory.read(slot, 8).unwrap_or(0)))
+            }
             Target::Template => self.template(name, slot),
             Target::AnyStruct => self.nested(name, "structure", |it| it.chain(frame, at)),
             target => {

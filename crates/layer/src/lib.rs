@@ -6,6 +6,7 @@
 #[macro_use]
 mod macros;
 
+#[rustfmt::skip]
 mod generated;
 
 pub use generated::{COMMAND_NAMES, DeviceTable, InstanceTable};
@@ -43,9 +44,7 @@ mod tests {
     fn a_table_holds_what_the_chain_gives() {
         let address = FnPtr((draw as *const ()).expose_provenance() as u64);
         // SAFETY: only the draw is given, and it is one.
-        let table = unsafe {
-            DeviceTable::load(|name| if name == c"vkCmdDraw" { address } else { FnPtr::default() })
-        };
+        let table = unsafe { DeviceTable::load(|name| if name == c"vkCmdDraw" { address } else { FnPtr::default() }) };
         assert!(table.cmd_dispatch.is_none());
         let Some(next) = table.cmd_draw else { panic!("the draw is not in the table") };
         // SAFETY: the function above takes anything.

@@ -5,8 +5,8 @@ use std::hint::black_box;
 use lavascope_abi::*;
 use lavascope_base::TaggedMap;
 use lavascope_bench::{Bench, Suite};
-use lavascope_event::facts::NoFacts;
 use lavascope_event::check;
+use lavascope_event::facts::NoFacts;
 use lavascope_marshal::{Arena, Handles, Ids, Packer, Stream, StubPolicy, Unpacker, straight};
 
 const OBJECTS: u64 = 100_000;
@@ -36,8 +36,11 @@ fn handle(serial: u64) -> u64 {
 fn live() -> Live {
     let map = TaggedMap::with_capacity(1000);
     for serial in 0..OBJECTS {
-        for ty in [HandleType::Image, HandleType::CommandBuffer, HandleType::DescriptorSet, HandleType::PipelineLayout] {
-            if (ty == HandleType::Image || serial % 8 == 0) && let Some(id) = ObjectId::new(ty, serial) {
+        for ty in [HandleType::Image, HandleType::CommandBuffer, HandleType::DescriptorSet, HandleType::PipelineLayout]
+        {
+            if (ty == HandleType::Image || serial % 8 == 0)
+                && let Some(id) = ObjectId::new(ty, serial)
+            {
                 map.insert(handle(serial) + ty as u64, id.raw());
             }
         }

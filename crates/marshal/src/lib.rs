@@ -9,6 +9,8 @@
 
 mod arena;
 mod c_memory;
+#[rustfmt::skip]
+#[allow(clippy::identity_op, clippy::needless_question_mark, reason = "generated lines all have one form")]
 mod generated;
 mod outputs;
 mod pack;

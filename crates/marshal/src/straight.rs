@@ -80,7 +80,8 @@ impl<I: Ids + ?Sized> Lines<'_, I> {
         unsafe { base.add(HEAD_SIZE).cast::<T>().write(*it) };
         T::finish(it, HEAD_SIZE, &mut lines);
         debug_assert_eq!(lines.cursor, words * 8, "the size was computed before");
-        Some(stream.last())
+        // SAFETY: head, parameters and blocks fill the record, as the assertion says.
+        Some(unsafe { stream.commit_record(words) })
     }
 
     #[inline(always)]

@@ -80,11 +80,19 @@ impl Stream {
     pub(crate) fn claim_record(&mut self, words: usize) -> *mut u64 {
         self.start = self.words.len();
         self.words.reserve(words);
-        // SAFETY: reserved above; straight-line packing writes every word before anybody reads them.
-        unsafe {
-            self.words.set_len(self.start + words);
-            self.words.as_mut_ptr().add(self.start)
-        }
+        self.words.spare_capacity_mut().as_mut_ptr().cast()
+    }
+
+    /// Makes the claimed record part of the stream.
+    ///
+    /// # Safety
+    ///
+    /// `words` must be what was claimed last, and every word of it written.
+    #[inline(always)]
+    pub(crate) unsafe fn commit_record(&mut self, words: usize) -> &[u64] {
+        // SAFETY: claimed and written, by the caller's word.
+        unsafe { self.words.set_len(self.start + words) };
+        self.last()
     }
 
     pub(crate) fn last(&self) -> &[u64] {

@@ -160,6 +160,15 @@ static const StdVideoH264ScalingLists scaling = {.scaling_list_present_mask = 3,
 static const StdVideoH264PictureParameterSet pps = {.flags = {.entropy_coding_mode_flag = 1}, .seq_parameter_set_id = 3,
     .pic_parameter_set_id = 1, .chroma_qp_index_offset = -2, .pScalingLists = &scaling};
 
+static const StdVideoH265SubLayerHrdParameters sub_layers[3] = {{.bit_rate_value_minus1 = {1}}, {.bit_rate_value_minus1 = {2}}, {.cbr_flag = 33}};
+static const StdVideoH265HrdParameters hrd_265 = {.flags = {.nal_hrd_parameters_present_flag = 1}, .tick_divisor_minus2 = 9, .pSubLayerHrdParametersNal = sub_layers};
+static const StdVideoH265DecPicBufMgr buffering = {.max_num_reorder_pics = {1, 2, 3}};
+static const StdVideoH265ProfileTierLevel tier = {.general_level_idc = STD_VIDEO_H265_LEVEL_IDC_5_1};
+static const StdVideoH265VideoParameterSet vps = {.vps_video_parameter_set_id = 5, .vps_max_sub_layers_minus1 = 2, .vps_time_scale = 60,
+    .pDecPicBufMgr = &buffering, .pHrdParameters = &hrd_265, .pProfileTierLevel = &tier};
+static const VkVideoProfileInfoKHR profile = {VK_STRUCTURE_TYPE_VIDEO_PROFILE_INFO_KHR, &S(VkVideoDecodeH264ProfileInfoKHR, VIDEO_DECODE_H264_PROFILE_INFO_KHR, NULL,
+    STD_VIDEO_H264_PROFILE_IDC_MAIN), VK_VIDEO_CODEC_OPERATION_DECODE_H264_BIT_KHR, VK_VIDEO_CHROMA_SUBSAMPLING_420_BIT_KHR, 1, 1};
+
 static const Enter ENTERS[] = {
 {"vkCreateInstance", IMAGE(const VkInstanceCreateInfo *info; Allocator allocator; VkInstance *instance;,
     &S(VkInstanceCreateInfo, INSTANCE_CREATE_INFO,
@@ -537,6 +546,60 @@ static const Enter ENTERS[] = {
     ADD "pStdSPSs.pSequenceParameterSetVui.sar_width = 4\n" ADD "pStdSPSs.pSequenceParameterSetVui.pHrdParameters.bit_rate_value_minus1[1] = 20\n"
     ADD "pStdPPSs.flags.entropy_coding_mode_flag = 1\n" ADD "pStdPPSs.chroma_qp_index_offset = -2\n" ADD "pStdPPSs.pScalingLists.scaling_list_present_mask = 3\n"
     ADD "pStdPPSs.pScalingLists.ScalingList4x4[16] = 3\n"},
+#define H265 "pCreateInfo.VkVideoDecodeH265SessionParametersCreateInfoKHR.pParametersAddInfo.pStdVPSs."
+{"vkCreateVideoSessionParametersKHR", IMAGE(CREATE(VkVideoSessionParametersCreateInfoKHR), H(VkDevice, 1), &S(VkVideoSessionParametersCreateInfoKHR,
+        VIDEO_SESSION_PARAMETERS_CREATE_INFO_KHR, &S(VkVideoDecodeH265SessionParametersCreateInfoKHR, VIDEO_DECODE_H265_SESSION_PARAMETERS_CREATE_INFO_KHR, NULL, 1, 1, 1,
+            &S(VkVideoDecodeH265SessionParametersAddInfoKHR, VIDEO_DECODE_H265_SESSION_PARAMETERS_ADD_INFO_KHR, NULL, 1, &vps)), 0, H(VkVideoSessionParametersKHR, 2), H(VkVideoSessionKHR, 7)), NULL, out),
+    "pCreateInfo.videoSessionParametersTemplate = VkVideoSessionParametersKHR#2\n" H265 "vps_max_sub_layers_minus1 = 2\n" H265 "vps_time_scale = 60\n"
+    H265 "pDecPicBufMgr.max_num_reorder_pics[2] = 3\n" H265 "pHrdParameters.tick_divisor_minus2 = 9\n" H265 "pHrdParameters.flags.nal_hrd_parameters_present_flag = 1\n"
+    H265 "pHrdParameters.pSubLayerHrdParametersNal[2].cbr_flag = 33\n" H265 "pHrdParameters.pSubLayerHrdParametersVcl = null\n"
+    H265 "pProfileTierLevel.general_level_idc = STD_VIDEO_H265_LEVEL_IDC_5_1\n"},
+{"vkCmdDecodeVideoKHR", CMD(const VkVideoDecodeInfoKHR *info;, &S(VkVideoDecodeInfoKHR, VIDEO_DECODE_INFO_KHR, &S(VkVideoDecodeH264PictureInfoKHR,
+        VIDEO_DECODE_H264_PICTURE_INFO_KHR, NULL, &(StdVideoDecodeH264PictureInfo){.flags = {.IdrPicFlag = 1}, .frame_num = 17, .PicOrderCnt = {-1, 2}}, 2, A(uint32_t, 0, 900)),
+        .srcBuffer = H(VkBuffer, 1), .dstPictureResource = V(VIDEO_PICTURE_RESOURCE_INFO_KHR, .codedExtent = {64, 32}, .imageViewBinding = H(VkImageView, 5)), .referenceSlotCount = 1,
+        .pReferenceSlots = &S(VkVideoReferenceSlotInfoKHR, VIDEO_REFERENCE_SLOT_INFO_KHR, NULL, -1, &S(VkVideoPictureResourceInfoKHR, VIDEO_PICTURE_RESOURCE_INFO_KHR, .baseArrayLayer = 6)))),
+    "pDecodeInfo.VkVideoDecodeH264PictureInfoKHR.pStdPictureInfo.frame_num = 17\npDecodeInfo.VkVideoDecodeH264PictureInfoKHR.pStdPictureInfo.PicOrderCnt[0] = -1\n"
+    "pDecodeInfo.VkVideoDecodeH264PictureInfoKHR.pStdPictureInfo.flags.IdrPicFlag = 1\npDecodeInfo.VkVideoDecodeH264PictureInfoKHR.pSliceOffsets[1] = 900\n"
+    "pDecodeInfo.dstPictureResource.imageViewBinding = VkImageView#5\npDecodeInfo.pReferenceSlots.slotIndex = -1\npDecodeInfo.pReferenceSlots.pPictureResource.baseArrayLayer = 6\n"},
+{"vkGetPhysicalDeviceVideoCapabilitiesKHR", IMAGE(VkPhysicalDevice device; const void *profile; void *capabilities;, H(VkPhysicalDevice, 1), &profile, &S(VkVideoCapabilitiesKHR,
+        VIDEO_CAPABILITIES_KHR, &S(VkVideoDecodeCapabilitiesKHR, VIDEO_DECODE_CAPABILITIES_KHR, NULL, 7), .maxDpbSlots = 99)),
+    "pVideoProfile.VkVideoDecodeH264ProfileInfoKHR.stdProfileIdc = STD_VIDEO_H264_PROFILE_IDC_MAIN\npCapabilities.VkVideoDecodeCapabilitiesKHR.flags = 0\npCapabilities.maxDpbSlots = 0\n"},
+{"vkCmdBuildAccelerationStructuresIndirectKHR", CMD(uint32_t count; const void *infos; const VkDeviceAddress *addresses; const uint32_t *strides; const uint32_t *const *counts;, 2, builds,
+        A(VkDeviceAddress, 1, 2), A(uint32_t, 16, 32), A(const uint32_t *const, A(uint32_t, 5, 6), A(uint32_t, 7))),
+    "pIndirectDeviceAddresses[1] = 2\npIndirectStrides[1] = 32\nppMaxPrimitiveCounts[0][1] = 6\nppMaxPrimitiveCounts[1] = 7\n"},
+{"vkCmdSetVertexInputEXT", CMD(uint32_t bindings; const VkVertexInputBindingDescription2EXT *binding; uint32_t attributes; const VkVertexInputAttributeDescription2EXT *attribute;, 1,
+        &S(VkVertexInputBindingDescription2EXT, VERTEX_INPUT_BINDING_DESCRIPTION_2_EXT, NULL, 1, 2, 1, 4), 0, NULL),
+    "pVertexBindingDescriptions.divisor = 4\npVertexAttributeDescriptions = null\n"},
+{"vkCmdPushDescriptorSetKHR", CMD(VkPipelineBindPoint point; VkPipelineLayout layout; uint32_t set; uint32_t count; const VkWriteDescriptorSet *writes;, 0, H(VkPipelineLayout, 2), 3, 1, &writes[6]),
+    "set = 3\npDescriptorWrites.pBufferInfo.buffer = VkBuffer#9\npDescriptorWrites.pImageInfo = null\n"},
+{"vkGetPipelinePropertiesEXT", IMAGE(VkDevice device; const VkPipelineInfoKHR *info; void *properties;, H(VkDevice, 1), &S(VkPipelineInfoKHR, PIPELINE_INFO_KHR, NULL, H(VkPipeline, 5)),
+        &S(VkPipelinePropertiesIdentifierEXT, PIPELINE_PROPERTIES_IDENTIFIER_EXT, NULL, {9, 9})),
+    "pPipelineInfo.pipeline = VkPipeline#5\npPipelineProperties.VkPipelinePropertiesIdentifierEXT.pipelineIdentifier[0] = 0\n"},
+{"vkGetPhysicalDeviceFormatProperties2", IMAGE(VkPhysicalDevice device; VkFormat format; void *properties;, H(VkPhysicalDevice, 1), VK_FORMAT_R8_UNORM, &S(VkFormatProperties2, FORMAT_PROPERTIES_2,
+        &S(VkDrmFormatModifierPropertiesListEXT, DRM_FORMAT_MODIFIER_PROPERTIES_LIST_EXT, NULL, 3, BAD))),
+    "format = VK_FORMAT_R8_UNORM\npFormatProperties.VkDrmFormatModifierPropertiesListEXT.drmFormatModifierCount = 3\n"
+    "pFormatProperties.VkDrmFormatModifierPropertiesListEXT.pDrmFormatModifierProperties = present\n"},
+{"vkGetPhysicalDeviceImageFormatProperties2", IMAGE(VkPhysicalDevice device; const void *info; void *properties;, H(VkPhysicalDevice, 1), &S(VkPhysicalDeviceImageFormatInfo2,
+        PHYSICAL_DEVICE_IMAGE_FORMAT_INFO_2, &S(VkPhysicalDeviceImageDrmFormatModifierInfoEXT, PHYSICAL_DEVICE_IMAGE_DRM_FORMAT_MODIFIER_INFO_EXT, NULL, 77, VK_SHARING_MODE_EXCLUSIVE, 4, BAD),
+        VK_FORMAT_R8_UNORM), &S(VkImageFormatProperties2, IMAGE_FORMAT_PROPERTIES_2)),
+    "pImageFormatInfo.VkPhysicalDeviceImageDrmFormatModifierInfoEXT.drmFormatModifier = 77\npImageFormatInfo.VkPhysicalDeviceImageDrmFormatModifierInfoEXT.pQueueFamilyIndices = null\n"},
+{"vkGetDescriptorEXT", IMAGE(VkDevice device; const VkDescriptorGetInfoEXT *info; size_t size; void *data;, H(VkDevice, 1), &S(VkDescriptorGetInfoEXT, DESCRIPTOR_GET_INFO_EXT, NULL,
+        VK_DESCRIPTOR_TYPE_SAMPLER, {.pSampler = A(VkSampler, H(VkSampler, 6))}), 32, out), "pDescriptorInfo.data.pSampler = VkSampler#6\n"},
+{"vkGetDescriptorEXT", IMAGE(VkDevice device; const VkDescriptorGetInfoEXT *info; size_t size; void *data;, H(VkDevice, 1), &S(VkDescriptorGetInfoEXT, DESCRIPTOR_GET_INFO_EXT, NULL,
+        VK_DESCRIPTOR_TYPE_ACCELERATION_STRUCTURE_KHR, {.accelerationStructure = 0xabc000}), 32, out), "pDescriptorInfo.data.accelerationStructure = 0xabc000\n"},
+{"vkGetDescriptorEXT", IMAGE(VkDevice device; const VkDescriptorGetInfoEXT *info; size_t size; void *data;, H(VkDevice, 1), &S(VkDescriptorGetInfoEXT, DESCRIPTOR_GET_INFO_EXT, NULL,
+        VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER, {.pStorageTexelBuffer = &S(VkDescriptorAddressInfoEXT, DESCRIPTOR_ADDRESS_INFO_EXT, NULL, 0x1000, 64, VK_FORMAT_R8_UINT)}), 32, out),
+    "pDescriptorInfo.data.pStorageTexelBuffer.range = 64\npDescriptorInfo.data.pStorageTexelBuffer.format = VK_FORMAT_R8_UINT\n"},
+{"vkSetPrivateData", IMAGE(VkDevice device; VkObjectType type; uint64_t object; VkPrivateDataSlot slot; uint64_t data;, H(VkDevice, 1), VK_OBJECT_TYPE_IMAGE, 0x5a00000000000000ull + 8,
+        H(VkPrivateDataSlot, 1), 99), "objectHandle = VkImage#8\nprivateDataSlot = VkPrivateDataSlot#1\ndata = 99\n"},
+{"vkSubmitDebugUtilsMessageEXT", IMAGE(VkInstance instance; uint32_t severity; uint32_t types; const void *data;, H(VkInstance, 1), 16, 1, &S(VkDebugUtilsMessengerCallbackDataEXT,
+        DEBUG_UTILS_MESSENGER_CALLBACK_DATA_EXT, .pMessage = "text", .messageIdNumber = -3, .objectCount = 2, .pObjects = A(VkDebugUtilsObjectNameInfoEXT,
+            V(DEBUG_UTILS_OBJECT_NAME_INFO_EXT, NULL, VK_OBJECT_TYPE_QUEUE, 0x5a00000000000000ull + 1), V(DEBUG_UTILS_OBJECT_NAME_INFO_EXT, NULL, VK_OBJECT_TYPE_UNKNOWN, 0xdeadbeefdeadbee1, "it")))),
+    "pCallbackData.messageIdNumber = -3\npCallbackData.pObjects[0].objectHandle = VkQueue#1\npCallbackData.pObjects[1].pObjectName = \"it\"\npCallbackData.pMessageIdName = null\n"},
+{"vkCreateIndirectCommandsLayoutNV", IMAGE(CREATE(VkIndirectCommandsLayoutCreateInfoNV), H(VkDevice, 1), &S(VkIndirectCommandsLayoutCreateInfoNV, INDIRECT_COMMANDS_LAYOUT_CREATE_INFO_NV,
+        .tokenCount = 1, .pTokens = &S(VkIndirectCommandsLayoutTokenNV, INDIRECT_COMMANDS_LAYOUT_TOKEN_NV, .tokenType = VK_INDIRECT_COMMANDS_TOKEN_TYPE_INDEX_BUFFER_NV, .indexTypeCount = 2,
+            .pIndexTypes = A(VkIndexType, 0, 1), .pIndexTypeValues = A(uint32_t, 42, 57)), .streamCount = 2, .pStreamStrides = A(uint32_t, 16, 32)), NULL, out),
+    "pCreateInfo.pTokens.pIndexTypeValues[1] = 57\npCreateInfo.pStreamStrides[1] = 32\n"},
 };
 
 /* ---- After the call ---- */
@@ -577,6 +640,33 @@ static Leave LEAVES[] = {
         A(void *, BAD)), VK_SUCCESS, "result = VK_SUCCESS\n"},
 {"vkGetSwapchainImagesKHR", IMAGE(VkDevice device; VkSwapchainKHR swapchain; uint32_t *count; VkImage *images;, H(VkDevice, 1), H(VkSwapchainKHR, 2), A(uint32_t, 2),
         A(VkImage, H(VkImage, 7), H(VkImage, 8))), VK_SUCCESS, "pSwapchainImageCount = 2\npSwapchainImages[1] = VkImage#8\n"},
+{"vkGetPipelineExecutableStatisticsKHR", IMAGE(VkDevice device; const VkPipelineExecutableInfoKHR *info; uint32_t *count; VkPipelineExecutableStatisticKHR *statistics;, H(VkDevice, 1),
+        &S(VkPipelineExecutableInfoKHR, PIPELINE_EXECUTABLE_INFO_KHR, NULL, H(VkPipeline, 1), 2), A(uint32_t, 2), A(VkPipelineExecutableStatisticKHR,
+            V(PIPELINE_EXECUTABLE_STATISTIC_KHR, NULL, "flag", "a\0b", VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_BOOL32_KHR, {.u64 = 0xcccccccc00000001}),
+            V(PIPELINE_EXECUTABLE_STATISTIC_KHR, NULL, "sum", "", VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_FLOAT64_KHR, {.f64 = 1.5}))), VK_SUCCESS,
+    "pStatistics[0].name = \"flag\"\npStatistics[0].value.b32 = VK_TRUE\npStatistics[1].value.f64 = 1.5\n"},
+{"vkGetPerformanceParameterINTEL", IMAGE(VkDevice device; VkPerformanceParameterTypeINTEL type; VkPerformanceValueINTEL *value;, H(VkDevice, 1), 0,
+        A(VkPerformanceValueINTEL, {VK_PERFORMANCE_VALUE_TYPE_STRING_INTEL, {.valueString = "fast"}})), VK_SUCCESS, "pValue.data.valueString = \"fast\"\n"},
+{"vkGetPipelineCacheData", IMAGE(VkDevice device; VkPipelineCache cache; size_t *size; void *data;, H(VkDevice, 1), H(VkPipelineCache, 2), A(size_t, 3), "abc"), VK_INCOMPLETE,
+    "result = VK_INCOMPLETE\npDataSize = 3\npData = 3 bytes\n"},
+{"vkGetCalibratedTimestampsEXT", IMAGE(VkDevice device; uint32_t count; const VkCalibratedTimestampInfoEXT *infos; uint64_t *times; uint64_t *deviation;, H(VkDevice, 1), 2,
+        A(VkCalibratedTimestampInfoEXT, V(CALIBRATED_TIMESTAMP_INFO_EXT), V(CALIBRATED_TIMESTAMP_INFO_EXT)), A(uint64_t, 11, 12), A(uint64_t, 13)), VK_SUCCESS,
+    "pTimestamps[1] = 12\npMaxDeviation = 13\n"},
+{"vkGetDeviceQueue", IMAGE(VkDevice device; uint32_t family; uint32_t index; VkQueue *queue;, H(VkDevice, 1), 2, 3, A(VkQueue, H(VkQueue, 4))), 0, "pQueue = VkQueue#4\n"},
+{"vkGetMemoryFdKHR", IMAGE(VkDevice device; const void *info; int *fd;, H(VkDevice, 1), &S(VkMemoryGetFdInfoKHR, MEMORY_GET_FD_INFO_KHR, NULL, H(VkDeviceMemory, 1)), A(int, 21)), VK_SUCCESS, "pFd = 21\n"},
+{"vkGetEventStatus", IMAGE(VkDevice device; VkEvent event;, H(VkDevice, 1), H(VkEvent, 2)), VK_EVENT_SET, "result = VK_EVENT_SET\n"},
+{"vkAllocateDescriptorSets", IMAGE(VkDevice device; const VkDescriptorSetAllocateInfo *info; void *out;, H(VkDevice, 1), &S(VkDescriptorSetAllocateInfo, DESCRIPTOR_SET_ALLOCATE_INFO,
+        .descriptorSetCount = 2, .pSetLayouts = BAD), A(VkDescriptorSet, H(VkDescriptorSet, 1), H(VkDescriptorSet, 2))), VK_SUCCESS, "pDescriptorSets[1] = VkDescriptorSet#2\n"},
+{"vkCreateComputePipelines", IMAGE(VkDevice device; VkPipelineCache cache; uint32_t count; const VkComputePipelineCreateInfo *infos; Allocator allocator; void *pipelines;,
+        H(VkDevice, 1), VK_NULL_HANDLE, 1, &S(VkComputePipelineCreateInfo, COMPUTE_PIPELINE_CREATE_INFO, &S(VkPipelineCreationFeedbackCreateInfo, PIPELINE_CREATION_FEEDBACK_CREATE_INFO, NULL,
+            A(VkPipelineCreationFeedback, {1, 500}), 1, A(VkPipelineCreationFeedback, {3, 400})), .stage = V(PIPELINE_SHADER_STAGE_CREATE_INFO, .pName = "main")), NULL, A(VkPipeline, H(VkPipeline, 8))),
+    VK_SUCCESS, "pCreateInfos.VkPipelineCreationFeedbackCreateInfo.pPipelineCreationFeedback.duration = 500\n"
+    "pCreateInfos.VkPipelineCreationFeedbackCreateInfo.pPipelineStageCreationFeedbacks.duration = 400\npPipelines = VkPipeline#8\n"},
+{"vkGetPhysicalDeviceFormatProperties2", IMAGE(VkPhysicalDevice device; VkFormat format; void *properties;, H(VkPhysicalDevice, 1), VK_FORMAT_R8_UNORM, &S(VkFormatProperties2, FORMAT_PROPERTIES_2,
+        &S(VkDrmFormatModifierPropertiesListEXT, DRM_FORMAT_MODIFIER_PROPERTIES_LIST_EXT, NULL, 2, A(VkDrmFormatModifierPropertiesEXT, {1, 2, 3}, {4, 5, 6})))), 0,
+    "pFormatProperties.VkDrmFormatModifierPropertiesListEXT.pDrmFormatModifierProperties[1].drmFormatModifier = 4\n"},
+{"vkEnumeratePhysicalDeviceGroups", IMAGE(VkInstance instance; uint32_t *count; VkPhysicalDeviceGroupProperties *groups;, H(VkInstance, 1), A(uint32_t, 1), &S(VkPhysicalDeviceGroupProperties,
+        PHYSICAL_DEVICE_GROUP_PROPERTIES, NULL, 1, {H(VkPhysicalDevice, 2), BAD}, VK_TRUE)), VK_SUCCESS, "pPhysicalDeviceGroupProperties.physicalDevices[0] = VkPhysicalDevice#2\n"},
 };
 
 size_t fixture_count(void) { return sizeof ENTERS / sizeof ENTERS[0]; }

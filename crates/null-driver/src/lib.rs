@@ -6,6 +6,7 @@
 #[macro_use]
 mod macros;
 
+#[rustfmt::skip]
 mod generated;
 
 pub use generated::entry_point;

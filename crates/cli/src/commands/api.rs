@@ -401,7 +401,10 @@ mod tests {
 
     #[test]
     fn commands_and_structures_have_verdicts() {
-        assert_eq!(verdicts("vkCmdDraw"), [("record", "generated".to_owned())]);
+        let draw = ["generated", "table", "default"].map(str::to_owned);
+        assert_eq!(verdicts("vkCmdDraw").into_iter().map(|it| it.1).collect::<Vec<_>>(), draw);
+        let write = verdicts("VkWriteDescriptorSet");
+        assert!(write[0].1.contains("pImageInfo: by hand"), "{write:?}");
         assert_eq!(verdicts("VkRect2D"), [("record", "generated".to_owned())]);
         assert_eq!(verdicts("VkResult"), []);
     }

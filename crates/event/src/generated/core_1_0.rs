@@ -97,7 +97,7 @@ impl<'a> View<'a, PipelineLayoutCreateInfo> {
 }
 
 impl<'a> View<'a, PipelineMultisampleStateCreateInfo> {
-    pub fn p_sample_mask(self) -> &'a [u32] { self.values(self.get().p_sample_mask, (u64::from(self.get().rasterization_samples.0) + 31) / 32) }
+    pub fn p_sample_mask(self) -> &'a [u32] { self.values(self.get().p_sample_mask, u64::from(self.get().rasterization_samples.0).div_ceil(32)) }
 }
 
 impl<'a> View<'a, PipelineShaderStageCreateInfo> {
@@ -126,7 +126,7 @@ impl<'a> View<'a, RenderPassCreateInfo> {
 }
 
 impl<'a> View<'a, ShaderModuleCreateInfo> {
-    pub fn p_code(self) -> &'a [u32] { self.values(self.get().p_code, (self.get().code_size + 0) / 4) }
+    pub fn p_code(self) -> &'a [u32] { self.values(self.get().p_code, self.get().code_size / 4) }
 }
 
 impl<'a> View<'a, SparseBufferMemoryBindInfo> {

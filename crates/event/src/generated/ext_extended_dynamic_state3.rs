@@ -22,7 +22,7 @@ impl<'a> View<'a, CmdSetCoverageModulationTableNVParams> {
 }
 
 impl<'a> View<'a, CmdSetSampleMaskEXTParams> {
-    pub fn p_sample_mask(self) -> &'a [u32] { self.values(self.get().p_sample_mask, (u64::from(self.get().samples.0) + 31) / 32) }
+    pub fn p_sample_mask(self) -> &'a [u32] { self.values(self.get().p_sample_mask, u64::from(self.get().samples.0).div_ceil(32)) }
 }
 
 impl<'a> View<'a, CmdSetViewportSwizzleNVParams> {

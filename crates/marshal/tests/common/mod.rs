@@ -4,7 +4,7 @@ use lavascope_abi::{HandleType, ObjectId};
 use lavascope_marshal::{Handles, Ids};
 use lavascope_sim::World;
 
-pub struct Names;
+pub(crate) struct Names;
 
 impl Ids for Names {
     fn id(&self, ty: HandleType, handle: u64) -> ObjectId {

@@ -12,21 +12,21 @@ use crate::Names;
 
 /// What became of the damaged records.
 #[derive(Default)]
-pub struct Tally {
-    pub accepted: u64,
+pub(crate) struct Tally {
+    pub(crate) accepted: u64,
     /// Of those, the ones that were packed again to the same bytes.
-    pub canonical: u64,
-    pub refused: BTreeMap<String, u64>,
+    pub(crate) canonical: u64,
+    pub(crate) refused: BTreeMap<String, u64>,
 }
 
 impl Tally {
-    pub fn refused_total(&self) -> u64 {
+    pub(crate) fn refused_total(&self) -> u64 {
         self.refused.values().sum()
     }
 }
 
 /// Packs calls of every command and damages each record `rounds` times.
-pub fn mutate_records(seed: u64, records: u64) -> Tally {
+pub(crate) fn mutate_records(seed: u64, records: u64) -> Tally {
     let mut tally = Tally::default();
     let mut random = Random::new(seed);
     let mut arena = Arena::default();

@@ -57,38 +57,6 @@ pub struct Field {
     pub is_extern_sync: bool,
 }
 
-impl Field {
-    pub(crate) const fn optional(mut self) -> Field {
-        self.is_optional = true;
-        self
-    }
-
-    pub(crate) const fn extern_sync(mut self) -> Field {
-        self.is_extern_sync = true;
-        self
-    }
-}
-
-/// A field, short for the generated tables.
-pub(crate) const fn f(name: &'static str, at: u32, count: u32, ty: Ty) -> Field {
-    Field { name, at, ty, count, is_optional: false, is_extern_sync: false }
-}
-
-/// A span, short for the generated tables.
-pub(crate) const fn s(at: u32, size: u32) -> Span {
-    Span { at, size }
-}
-
-/// A place in the same structure, short for the generated tables.
-pub(crate) const fn here(at: u32, width: u8) -> Place {
-    Place { through: Place::HERE, at, width }
-}
-
-/// A place behind a pointer, short for the generated tables.
-pub(crate) const fn through(through: u32, at: u32, width: u8) -> Place {
-    Place { through, at, width }
-}
-
 /// The type of a field as a person reads it.
 #[derive(Clone, Copy)]
 pub enum Ty {
@@ -169,6 +137,12 @@ pub enum Work {
         selector: Place,
         cases: &'static [Case],
     },
+    /// An inline array of which only so many elements are there; a record is zero behind them.
+    Tail {
+        array: Span,
+        element: u32,
+        count: Place,
+    },
     /// A host or device address. The command decides which; a host address is opaque.
     DeviceOrHost {
         at: u32,
@@ -187,6 +161,7 @@ impl Work {
             | Work::Text { at, .. }
             | Work::DeviceOrHost { at } => *at,
             Work::Select { union, .. } => union.at,
+            Work::Tail { array, .. } => array.at,
         }
     }
 }
@@ -352,6 +327,8 @@ pub enum Direction {
     In,
     /// Written by the implementation: in a record from the call's return on.
     Out,
+    /// The pointer itself is the implementation's: nothing before the call's return.
+    Returned,
 }
 
 /// A command: its parameters before the call, its result and outputs after.

@@ -1,9 +1,11 @@
 //! What the generated files have in common.
 
 /// A number with a name of its own: a handle, an enum, a mask.
+///
+/// Each trait here costs the compiler 700 implementations; for more, take the number.
 macro_rules! newtype {
     ($name:ident, $number:ty) => {
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         #[repr(transparent)]
         pub struct $name(pub $number);
 
@@ -12,9 +14,24 @@ macro_rules! newtype {
     };
 }
 
-/// Ties a type to its layout and makes the compiler check the two against each other.
+/// Ties a structure to its layout, and makes it a plain value.
+///
+/// The implementations are by hand and few: there are thousands of structures, and each costs compile time.
 macro_rules! structure {
-    ($name:ident, $layout:ident, $size:literal) => {
+    ($name:ident, $layout:ident) => {
+        image!($name, $layout);
+        impl Copy for $name {}
+        impl Clone for $name {
+            fn clone(&self) -> $name {
+                *self
+            }
+        }
+    };
+}
+
+/// Ties the parameters or outputs of a command to their layout.
+macro_rules! image {
+    ($name:ident, $layout:ident) => {
         // SAFETY: the generator gives such types plain fields only, in C's layout.
         unsafe impl $crate::pod::Pod for $name {}
         impl $crate::pod::Structure for $name {
@@ -22,7 +39,15 @@ macro_rules! structure {
                 &$layout
             }
         }
-        const _: () = assert!(size_of::<$name>() == $size);
+    };
+}
+
+/// Makes the compiler check the sizes that the generator computed.
+macro_rules! sizes {
+    ($($name:ident = $size:literal;)*) => {
+        const _: () = {
+            $(assert!(size_of::<$name>() == $size);)*
+        };
     };
 }
 

@@ -8,7 +8,7 @@ use crate::ptr::{FnPtr, Ptr};
 /// # Safety
 ///
 /// Every field must itself be plain, and the type must be `repr(C)` or `repr(transparent)`.
-pub unsafe trait Pod: Copy + 'static {}
+pub unsafe trait Pod: Sized + 'static {}
 
 /// A structure, union or parameter image that the tables describe.
 pub trait Structure: Pod {

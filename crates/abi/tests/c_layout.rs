@@ -407,11 +407,9 @@ impl Member {
     /// From a declaration like `const char* const* ppNames` or `uint32_t mask : 8`.
     fn parse(text: &str) -> Member {
         let (text, is_bits) = text.split_once(':').map_or((text, false), |it| (it.0, true));
-        let (text, is_array) = text.split_once('[').map_or((text, false), |it| (it.0, true));
-        let text = text.trim();
+        let text = text.split('[').next().unwrap_or(text).trim();
         let at = text.rfind(|it: char| !it.is_alphanumeric() && it != '_').map_or(0, |it| it + 1);
         let ty = text[..at].trim().to_owned();
-        debug_assert!(!is_array || !is_bits, "no array has bits");
         Member { name: text[at..].to_owned(), ty, is_bits }
     }
 

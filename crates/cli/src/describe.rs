@@ -58,7 +58,11 @@ fn field(layout: &Layout, field: &Field) -> FieldInfo {
         is_optional: field.is_optional,
         is_externally_synchronized: field.is_extern_sync,
         length: pointer.and_then(|it| length(layout, it)),
-        direction: pointer.map(|it| if it.direction == Direction::Out { "out" } else { "in" }),
+        direction: pointer.map(|it| match it.direction {
+            Direction::In => "in",
+            Direction::Out => "out",
+            Direction::Returned => "returned",
+        }),
         read_when: pointer.and_then(|it| read_when(layout, &it.read)),
         notes: notes(layout, field),
     }

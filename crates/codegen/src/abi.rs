@@ -47,6 +47,7 @@ pub(crate) fn emit(registry: &Registry, model: &Model, files: &mut Files) {
     emit_structure_types(model, files, &mut modules);
     emit_sync(registry, files, &mut modules);
     emit_formats(registry, files, &mut modules);
+    emit_sizes(model, files, &mut modules);
     modules.sort();
     let mut text = Text::rust("abi", "abi");
     text.blank();
@@ -149,7 +150,7 @@ fn emit_enum_names(c_name: &str, it: &Enum, out: &mut String) {
 /// Structures as C lays them out; unions as words, with a safe accessor per member.
 fn emit_structure(layout: &Layout, out: &mut String) {
     let rust = &layout.rust_name;
-    let _ = writeln!(out, "\n#[repr(C)]\n#[derive(Clone, Copy)]\npub struct {rust} {{");
+    let _ = writeln!(out, "\n#[repr(C)]\npub struct {rust} {{");
     if layout.is_union {
         let (word, size) = if layout.align == 8 { ("u64", 8) } else { ("u32", 4) };
         let _ = writeln!(out, "    pub words: [{word}; {}],", layout.size / size);
@@ -158,7 +159,7 @@ fn emit_structure(layout: &Layout, out: &mut String) {
         let _ = writeln!(out, "    pub {}: {},", field.rust_name, field.rust_type);
     }
     let _ = writeln!(out, "}}");
-    emit_structure_links(layout, out);
+    emit_structure_links(layout, "structure", out);
     if layout.is_union {
         let _ = writeln!(out, "union_members!({rust} {{");
         for field in &layout.fields {
@@ -168,20 +169,38 @@ fn emit_structure(layout: &Layout, out: &mut String) {
     }
 }
 
-fn emit_structure_links(layout: &Layout, out: &mut String) {
-    let _ = writeln!(out, "structure!({}, {}, {});", layout.rust_name, layout.static_name(), layout.size);
+fn emit_structure_links(layout: &Layout, kind: &str, out: &mut String) {
+    let _ = writeln!(out, "{kind}!({}, {});", layout.rust_name, layout.static_name());
     let _ = writeln!(out, "{}", tables::layout(layout));
+}
+
+/// One check of all sizes at once.
+fn emit_sizes(model: &Model, files: &mut Files, modules: &mut Vec<String>) {
+    let mut text = Text::rust_part("abi", "abi");
+    text.line("// The sizes of all structures and images.");
+    text.blank();
+    text.line("sizes! {");
+    let images = model
+        .commands
+        .values()
+        .flat_map(|it| [Some(&it.parameters), it.outputs.as_ref().map(|it| &it.layout)].into_iter().flatten());
+    for layout in model.layouts.values().chain(images) {
+        text.line(format!("    {} = {};", layout.rust_name, layout.size));
+    }
+    text.line("}");
+    files.insert(path("sizes"), text.finish());
+    modules.push("sizes".to_owned());
 }
 
 fn emit_command(command: &Command, out: &mut String) {
     let images = [Some(&command.parameters), command.outputs.as_ref().map(|it| &it.layout)];
     for layout in images.into_iter().flatten() {
-        let _ = writeln!(out, "\n#[repr(C, align(8))]\n#[derive(Clone, Copy)]\npub struct {} {{", layout.rust_name);
+        let _ = writeln!(out, "\n#[repr(C, align(8))]\npub struct {} {{", layout.rust_name);
         for field in &layout.fields {
             let _ = writeln!(out, "    pub {}: {},", field.rust_name, field.rust_type);
         }
         let _ = writeln!(out, "}}");
-        emit_structure_links(layout, out);
+        emit_structure_links(layout, "image", out);
     }
     let parameters: Vec<&str> = command.parameters.fields.iter().map(|it| it.rust_type.as_str()).collect();
     let result = if command.result_type.is_empty() { String::new() } else { format!(" -> {}", command.result_type) };

@@ -103,7 +103,7 @@ fn reaches_output(work: &Work, found: &BTreeSet<String>) -> bool {
 }
 
 fn pointer_reaches_output(pointer: &Pointer, found: &BTreeSet<String>) -> bool {
-    pointer.is_output
+    pointer.direction != Direction::In
         || match &pointer.to {
             Target::Struct(name) => found.contains(name),
             Target::Pointer(inner) => pointer_reaches_output(inner, found),

@@ -77,14 +77,10 @@ fn emit_accessors(layout: &Layout, out: &mut String) {
 
 /// Whether some pointer lies within the bytes of an inline structure.
 fn leads_on_inside(layout: &Layout, field: &Field) -> bool {
-    layout.work.iter().any(|it| {
-        let (at, leads_on) = match it {
-            Work::Chain { at } | Work::Pointer { at, .. } => (*at, true),
-            Work::Select { union, .. } => (union.at, true),
-            _ => (0, false),
-        };
-        leads_on && at >= field.at && at < field.at + field.size
-    })
+    layout
+        .work
+        .iter()
+        .any(|it| leads_on(std::slice::from_ref(it)) && it.at() >= field.at && it.at() < field.at + field.size)
 }
 
 fn emit_pointer(layout: &Layout, field: &Field, pointer: &Pointer, out: &mut String) {

@@ -260,6 +260,7 @@ impl<'r> Layouts<'r> {
         let fields = layout.fields.clone();
         for field in &fields {
             let source = owner.fields.iter().find(|it| it.name == field.c_name);
+            self.add_tail(owner, source, field, &mut layout.work);
             match &field.ty {
                 Ty::Plain("Char") if field.count > 1 => {
                     layout.work.push(Work::Text { at: field.at, size: field.size });
@@ -281,6 +282,18 @@ impl<'r> Layouts<'r> {
                 Ty::Struct(c_name) => self.add_inline(owner, source, c_name, field, &fields, &mut layout.work),
                 Ty::Plain(_) | Ty::Enum(_) | Ty::Flags(_) | Ty::Bits { .. } => {}
             }
+        }
+    }
+
+    /// An inline array with a length is noise behind its last element.
+    fn add_tail(&mut self, owner: &Owner<'_>, source: Option<&registry::Field>, field: &Field, work: &mut Vec<Work>) {
+        let is_array = field.count > 1 && !matches!(field.ty, Ty::Plain("Char"));
+        let len = source.filter(|it| !it.ty.is_pointer()).and_then(|it| it.len.first());
+        if let (true, Some(registry::Length::Path(path))) = (is_array, len)
+            && let Some(count) = pointers::place(self, owner, path)
+        {
+            let array = Span { at: field.at, size: field.size };
+            work.push(Work::Tail { array, element: field.size / field.count, count });
         }
     }
 
@@ -320,14 +333,15 @@ impl<'r> Layouts<'r> {
             }
             return;
         }
-        if inner.work.is_empty() {
+        let selector = source.and_then(|it| it.selector.as_deref());
+        if inner.work.is_empty() && selector.is_none() {
             return;
         }
         if c_name.starts_with("VkDeviceOrHostAddress") {
             work.push(Work::DeviceOrHost { at: field.at });
             return;
         }
-        let selector = source.and_then(|it| it.selector.as_deref()).unwrap_or_default();
+        let selector = selector.unwrap_or_default();
         let Some(sibling) = fields.iter().find(|it| it.c_name == selector) else {
             self.error(owner.name, &format!("no selector for union `{}`", field.c_name));
             return;
@@ -376,9 +390,14 @@ impl<'r> Layouts<'r> {
             Place { through: None, at, width }
         };
         let len = Len::At(place("valueCount", 4));
-        let pointer = |to| Pointer { to, len: len.clone(), read: Read::Always, is_output: false, stride: None };
-        let text =
-            Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, is_output: false, stride: None };
+        let pointer = |to| Pointer { to, len: len.clone(), read: Read::Always, direction: Direction::In, stride: None };
+        let text = Pointer {
+            to: Target::Text,
+            len: Len::Terminated,
+            read: Read::Always,
+            direction: Direction::In,
+            stride: None,
+        };
         let case = |values: &[i64], to| Case {
             values: values.to_vec(),
             field: 0,
@@ -490,6 +509,10 @@ impl Work {
             Work::Pointer { at, pointer } => Work::Pointer { at: at + by, pointer: Box::new(pointer.shifted(by)) },
             Work::Opaque { at } => Work::Opaque { at: at + by },
             Work::Text { at, size } => Work::Text { at: at + by, size },
+            Work::Tail { array, element, count } => {
+                let array = Span { at: array.at + by, size: array.size };
+                Work::Tail { array, element, count: count.shifted(by) }
+            }
             Work::DeviceOrHost { at } => Work::DeviceOrHost { at: at + by },
             Work::Select { union, selector, cases } => Work::Select {
                 union: Span { at: union.at + by, size: union.size },

@@ -76,7 +76,7 @@ fn is_simple(work: &Work) -> bool {
         Work::Chain { .. } | Work::Handles { .. } => true,
         Work::Pointer { pointer, .. } => {
             pointer.read == Read::Always
-                && !pointer.is_output
+                && pointer.direction == Direction::In
                 && pointer.stride.is_none()
                 && matches!(pointer.len, Len::Fixed(_) | Len::At(Place { through: None, .. }))
                 && matches!(pointer.to, Target::Values(..) | Target::Handle(_) | Target::Struct(_))

@@ -36,7 +36,8 @@ impl Layout {
     }
 }
 
-fn leads_on(work: &[Work]) -> bool {
+/// Whether any of the work follows something into another block.
+pub(crate) fn leads_on(work: &[Work]) -> bool {
     work.iter().any(|it| match it {
         Work::Chain { .. } | Work::Pointer { .. } => true,
         Work::Select { cases, .. } => cases.iter().any(|it| leads_on(&it.work)),
@@ -91,7 +92,25 @@ pub(crate) enum Work {
     Opaque { at: u32 },
     Text { at: u32, size: u32 },
     Select { union: Span, selector: Place, cases: Vec<Case> },
+    Tail { array: Span, element: u32, count: Place },
     DeviceOrHost { at: u32 },
+}
+
+impl Work {
+    /// Where the work lies.
+    pub(crate) fn at(&self) -> u32 {
+        match self {
+            Work::Chain { at }
+            | Work::Handles { at, .. }
+            | Work::TypedHandle { at, .. }
+            | Work::Pointer { at, .. }
+            | Work::Opaque { at }
+            | Work::Text { at, .. }
+            | Work::DeviceOrHost { at } => *at,
+            Work::Select { union, .. } => union.at,
+            Work::Tail { array, .. } => array.at,
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -108,8 +127,15 @@ pub(crate) struct Pointer {
     pub(crate) to: Target,
     pub(crate) len: Len,
     pub(crate) read: Read,
-    pub(crate) is_output: bool,
+    pub(crate) direction: Direction,
     pub(crate) stride: Option<Place>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    In,
+    Out,
+    Returned,
 }
 
 #[derive(Clone)]

@@ -131,6 +131,11 @@ pub(crate) const OVERRIDES: &[Override] = &[
         When("RenderingColors"),
         "ignored with a render pass",
     ),
+    over(
+        "VkCommandBufferInheritanceRenderingInfo.pColorAttachmentFormats",
+        When("RenderingColors"),
+        "ignored with a render pass, or outside one",
+    ),
     over("VkCustomResolveCreateInfoEXT.pColorAttachmentFormats", When("RenderingColors"), "ignored with a render pass"),
     over(
         "VkRenderingAttachmentLocationInfo.pColorAttachmentLocations",
@@ -303,7 +308,7 @@ pub(crate) const UNWRITTEN_ON_SUCCESS: &[(&str, &str, &str)] = &[
 /// How platform types are passed by value: C type, bytes, whether it is an object rather than a number.
 pub(crate) const EXTERNAL_VALUES: &[(&str, u32, bool)] = &[
     ("DWORD", 4, false),
-    ("GgpFrameToken", 4, false),
+    ("GgpFrameToken", 8, false),
     ("GgpStreamDescriptor", 4, false),
     ("HANDLE", 8, true),
     ("HINSTANCE", 8, true),

@@ -49,9 +49,9 @@ fn pointer(
     };
     let len = len(layouts, owner, field, how, level, is_innermost);
     let read = if level == 0 { read(layouts, owner, how) } else { Read::Always };
-    let is_output = is_output(layouts, owner, field, how);
+    let direction = direction(layouts, owner, field, how);
     let stride = field.stride.as_deref().and_then(|it| place(layouts, owner, &[it.to_owned()]));
-    Pointer { to, len, read, is_output, stride }
+    Pointer { to, len, read, direction, stride }
 }
 
 /// `void**` and pointers to incomplete types.
@@ -218,23 +218,25 @@ fn any_enum_value(layouts: &mut Layouts<'_>, name: &str) -> Option<i64> {
 
 /// Parameters that are not const are outputs, except the counts that go in and come out again.
 /// In structures the registry does not say, so that every case is decided in the overrides.
-fn is_output(layouts: &mut Layouts<'_>, owner: &Owner<'_>, field: &registry::Field, how: Option<How>) -> bool {
+fn direction(layouts: &mut Layouts<'_>, owner: &Owner<'_>, field: &registry::Field, how: Option<How>) -> Direction {
     let is_const = field.ty.pointers.iter().any(|it| *it);
     if owner.is_command {
-        return !is_const && !is_count(owner, field);
+        let is_input = is_const || is_count(owner, field);
+        return if is_input { Direction::In } else { Direction::Out };
     }
     match how {
-        Some(How::Output | How::OutputBlob(_)) => true,
-        Some(How::Input) => false,
-        _ if owner.returned_only => true,
-        _ if is_const => false,
-        // In these the pointer's direction follows from what else is said of it.
-        Some(How::WhenHas(..)) | Some(How::LenRule(_)) => owner.returned_only,
+        Some(How::Output | How::OutputBlob(_)) => Direction::Out,
+        Some(How::Input) => Direction::In,
+        // The driver fills what the application provides, or provides something constant itself.
+        _ if owner.returned_only && is_const => Direction::Returned,
+        _ if owner.returned_only => Direction::Out,
+        _ if is_const => Direction::In,
+        Some(How::WhenHas(..)) => Direction::In,
         _ => {
             let base = layouts.registry.resolve(&field.ty.base).to_owned();
             let item = format!("{}.{}", owner.name, field.name);
             layouts.error(&item, &format!("a pointer to non-const `{base}`: input or output?"));
-            false
+            Direction::In
         }
     }
 }

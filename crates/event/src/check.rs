@@ -209,6 +209,10 @@ impl Checker<'_> {
                 let case = cases.iter().find(|it| it.values.contains(&i64::from(value)));
                 self.select(frame, *union, case, pass)
             }
+            Work::Tail { array, element, count } => {
+                let used = rules::tail(&self.memory, frame, *array, *element, *count);
+                self.zero(frame, at + used, at + u64::from(array.size))
+            }
             Work::DeviceOrHost { .. } => self.device_or_host(frame, at),
         }
     }

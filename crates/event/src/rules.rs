@@ -4,7 +4,7 @@
 //! application, so every such pointer has its condition here or in the tables.
 //! Spec: the "valid usage" of each structure; the state subsets of "Graphics Pipelines".
 
-use lavascope_abi::desc::{Len, LenRule, Place, Read, ReadRule};
+use lavascope_abi::desc::{Len, LenRule, Place, Read, ReadRule, Span};
 use lavascope_abi::{
     ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT, COMMAND_BUFFER_BEGIN_INFO_LAYOUT,
     COMMAND_BUFFER_INHERITANCE_INFO_LAYOUT, DEVICE_FAULT_COUNTS_EXT_LAYOUT, DescriptorType,
@@ -83,6 +83,12 @@ fn fault_count<M: Memory>(memory: &M, frame: &Frame<'_>, field: &str) -> Option<
     let counts = Frame::root(&DEVICE_FAULT_COUNTS_EXT_LAYOUT, counts);
     let width = if field == "vendorBinarySize" { 8 } else { 4 };
     memory.read(counts.field(field)?, width)
+}
+
+/// The bytes of an inline array that its count covers.
+pub fn tail<M: Memory>(memory: &M, frame: &Frame<'_>, array: Span, element: u32, count: Place) -> u64 {
+    let count = memory.at(frame.base, count).unwrap_or(0);
+    count.saturating_mul(u64::from(element)).min(u64::from(array.size))
 }
 
 /// Whether a pointer of `frame` is read.

@@ -27,7 +27,7 @@ pub enum Way {
     Follow(Pass),
     /// Only that it is there: an output that is not written yet.
     Mark,
-    /// Nothing: an input in an output structure, which no valid call has.
+    /// Nothing: what the driver will put there, or an input in an output structure, which no valid call has.
     Drop,
 }
 
@@ -36,7 +36,7 @@ pub fn way(pointer: &Pointer, pass: Pass) -> Way {
     match (pass, pointer.direction) {
         (Pass::Leave, _) => Way::Follow(Pass::Leave),
         (Pass::Enter, Direction::In) => Way::Follow(Pass::Enter),
-        (Pass::Skeleton, Direction::In) => Way::Drop,
+        (Pass::Skeleton, Direction::In) | (_, Direction::Returned) => Way::Drop,
         (_, Direction::Out) if has_skeleton(&pointer.to) => Way::Follow(Pass::Skeleton),
         (_, Direction::Out) => Way::Mark,
     }

@@ -41,7 +41,7 @@ fn is_written(kind: ResultKind, result: u64) -> bool {
         ResultKind::Void | ResultKind::Value => true,
         ResultKind::Codes { unwritten, written } => {
             let code = result as u32 as i32;
-            written == Written::Always || code >= 0 && !unwritten.contains(&code)
+            !unwritten.contains(&code) && (written == Written::Always || code >= 0)
         }
     }
 }

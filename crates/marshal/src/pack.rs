@@ -133,6 +133,10 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
                 let case = cases.iter().find(|it| it.values.contains(&i64::from(value)));
                 self.select(stream, frame, at, *union, case, pass);
             }
+            Work::Tail { array, element, count } => {
+                let used = rules::tail(&self.memory, frame, *array, *element, *count) as usize;
+                stream.zero(to + used, array.size as usize - used);
+            }
             Work::DeviceOrHost { .. } => self.device_or_host(stream, to),
         }
     }

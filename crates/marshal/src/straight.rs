@@ -77,7 +77,7 @@ impl<I: Ids + ?Sized> Lines<'_, I> {
         lines.word(0, words as u64 | (command as u64) << 32);
         lines.word(8, call & CALL_MAX);
         // SAFETY: the record was claimed with room for the parameters.
-        unsafe { base.add(HEAD_SIZE).cast::<T>().write(*it) };
+        unsafe { std::ptr::copy_nonoverlapping(it, base.add(HEAD_SIZE).cast::<T>(), 1) };
         T::finish(it, HEAD_SIZE, &mut lines);
         debug_assert_eq!(lines.cursor, words * 8, "the size was computed before");
         // SAFETY: head, parameters and blocks fill the record, as the assertion says.

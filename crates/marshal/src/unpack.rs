@@ -134,7 +134,7 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
                 self.typed_handle(from, slot, number, *numbering);
             }
             Work::Opaque { .. } => self.opaque(from, slot),
-            Work::Text { .. } => {}
+            Work::Text { .. } | Work::Tail { .. } => {}
             Work::Select { selector, cases, .. } => {
                 let value = self.memory.at(frame.base, *selector).unwrap_or(0) as i32;
                 let case = cases.iter().find(|it| it.values.contains(&i64::from(value)));

@@ -600,6 +600,43 @@ static const Enter ENTERS[] = {
         .tokenCount = 1, .pTokens = &S(VkIndirectCommandsLayoutTokenNV, INDIRECT_COMMANDS_LAYOUT_TOKEN_NV, .tokenType = VK_INDIRECT_COMMANDS_TOKEN_TYPE_INDEX_BUFFER_NV, .indexTypeCount = 2,
             .pIndexTypes = A(VkIndexType, 0, 1), .pIndexTypeValues = A(uint32_t, 42, 57)), .streamCount = 2, .pStreamStrides = A(uint32_t, 16, 32)), NULL, out),
     "pCreateInfo.pTokens.pIndexTypeValues[1] = 57\npCreateInfo.pStreamStrides[1] = 32\n"},
+{"vkCreateGraphicsPipelines", PIPELINES(3, {PIPELINE, .pNext = &S(VkGraphicsPipelineLibraryCreateInfoEXT, GRAPHICS_PIPELINE_LIBRARY_CREATE_INFO_EXT,
+            &S(VkPipelineRenderingCreateInfo, PIPELINE_RENDERING_CREATE_INFO, NULL, 0, 1, A(VkFormat, 9)), VK_GRAPHICS_PIPELINE_LIBRARY_FRAGMENT_OUTPUT_INTERFACE_BIT_EXT),
+            .flags = VK_PIPELINE_CREATE_LIBRARY_BIT_KHR, .stageCount = 2, .pStages = BAD, .pVertexInputState = BAD, .pInputAssemblyState = BAD, .pTessellationState = BAD,
+            .pViewportState = BAD, .pRasterizationState = BAD, .pMultisampleState = &multisample, .pDepthStencilState = BAD, .pColorBlendState = &blend},
+        {PIPELINE, .pNext = &S(VkGraphicsPipelineLibraryCreateInfoEXT, GRAPHICS_PIPELINE_LIBRARY_CREATE_INFO_EXT, &S(VkPipelineRenderingCreateInfo,
+            PIPELINE_RENDERING_CREATE_INFO, NULL, 0, 4, BAD), VK_GRAPHICS_PIPELINE_LIBRARY_FRAGMENT_SHADER_BIT_EXT), .flags = VK_PIPELINE_CREATE_LIBRARY_BIT_KHR,
+            .stageCount = 1, .pStages = &stages[1], .pVertexInputState = BAD, .pInputAssemblyState = BAD, .pTessellationState = BAD, .pViewportState = BAD,
+            .pRasterizationState = BAD, .pMultisampleState = &multisample, .pDepthStencilState = &depth, .pColorBlendState = BAD},
+        {PIPELINE, .pNext = &S(VkPipelineLibraryCreateInfoKHR, PIPELINE_LIBRARY_CREATE_INFO_KHR, NULL, 2, A(VkPipeline, H(VkPipeline, 1), H(VkPipeline, 2))), .stageCount = 5,
+            .pStages = BAD, .pVertexInputState = BAD, .pInputAssemblyState = BAD, .pTessellationState = BAD, .pViewportState = BAD, .pRasterizationState = BAD,
+            .pMultisampleState = BAD, .pDepthStencilState = BAD, .pColorBlendState = BAD}),
+    "pCreateInfos[0].VkPipelineRenderingCreateInfo.pColorAttachmentFormats = 9\npCreateInfos[0].pStages = null\npCreateInfos[0].pMultisampleState.pSampleMask[1] = 15\n"
+    "pCreateInfos[0].pColorBlendState.attachmentCount = 1\npCreateInfos[0].pDepthStencilState = null\npCreateInfos[1].pStages.pName = \"fs\"\n"
+    "pCreateInfos[1].VkPipelineRenderingCreateInfo.pColorAttachmentFormats = null\npCreateInfos[1].pDepthStencilState.depthTestEnable = VK_TRUE\n"
+    "pCreateInfos[1].pColorBlendState = null\npCreateInfos[2].VkPipelineLibraryCreateInfoKHR.pLibraries[1] = VkPipeline#2\npCreateInfos[2].pStages = null\n"},
+{"vkCreateGraphicsPipelines", PIPELINES(1, {PIPELINE, .stageCount = 1, .pStages = stages, .pVertexInputState = BAD, .pInputAssemblyState = &assembly,
+        .pViewportState = &S(VkPipelineViewportStateCreateInfo, PIPELINE_VIEWPORT_STATE_CREATE_INFO, NULL, 0, 0, BAD, 0, BAD), .pRasterizationState = &S(
+        VkPipelineRasterizationStateCreateInfo, PIPELINE_RASTERIZATION_STATE_CREATE_INFO, .rasterizerDiscardEnable = VK_TRUE), .pMultisampleState = &multisample,
+        .pDynamicState = &S(VkPipelineDynamicStateCreateInfo, PIPELINE_DYNAMIC_STATE_CREATE_INFO, .dynamicStateCount = 4, .pDynamicStates = A(VkDynamicState,
+            VK_DYNAMIC_STATE_VERTEX_INPUT_EXT, VK_DYNAMIC_STATE_RASTERIZER_DISCARD_ENABLE, VK_DYNAMIC_STATE_VIEWPORT_WITH_COUNT, VK_DYNAMIC_STATE_SCISSOR_WITH_COUNT))}),
+    "pCreateInfos.pVertexInputState = null\npCreateInfos.pViewportState.pViewports = null\npCreateInfos.pMultisampleState.pSampleMask[0] = 240\n"},
+{"vkBeginCommandBuffer", IMAGE(VkCommandBuffer commands; const VkCommandBufferBeginInfo *info;, H(VkCommandBuffer, 101), &S(VkCommandBufferBeginInfo, COMMAND_BUFFER_BEGIN_INFO, NULL, 0,
+        &S(VkCommandBufferInheritanceInfo, COMMAND_BUFFER_INHERITANCE_INFO, &S(VkCommandBufferInheritanceRenderingInfo, COMMAND_BUFFER_INHERITANCE_RENDERING_INFO,
+            &S(VkCommandBufferInheritanceViewportScissorInfoNV, COMMAND_BUFFER_INHERITANCE_VIEWPORT_SCISSOR_INFO_NV, NULL, VK_FALSE, 2, BAD), 0, 0, 3, BAD), (VkRenderPass)BAD))),
+    "pBeginInfo.pInheritanceInfo.VkCommandBufferInheritanceRenderingInfo.pColorAttachmentFormats = null\n"
+    "pBeginInfo.pInheritanceInfo.VkCommandBufferInheritanceViewportScissorInfoNV.pViewportDepths = null\npBeginInfo.pInheritanceInfo.renderPass = VkRenderPass#unknown\n"},
+{"vkCmdSetFragmentShadingRateKHR", CMD(const VkExtent2D *size; const VkFragmentShadingRateCombinerOpKHR *ops;, A(VkExtent2D, {1, 2}), A(VkFragmentShadingRateCombinerOpKHR, 1, 2)),
+    "pFragmentSize.height = 2\ncombinerOps[1] = 2\n"},
+{"vkCmdSetCheckpointNV", CMD(const void *marker;, BAD), "pCheckpointMarker = present\n"},
+{"vkCmdCuLaunchKernelNVX", CMD(const VkCuLaunchInfoNVX *info;, &S(VkCuLaunchInfoNVX, CU_LAUNCH_INFO_NVX, .function = H(VkCuFunctionNVX, 1), .gridDimX = 8, .paramCount = 2,
+        .pParams = A(const void *const, BAD, NULL), .extraCount = 0, .pExtras = BAD)), "pLaunchInfo.function = VkCuFunctionNVX#1\npLaunchInfo.gridDimX = 8\npLaunchInfo.paramCount = 2\n"},
+{"vkCmdBuildMicromapsEXT", CMD(uint32_t count; const VkMicromapBuildInfoEXT *infos;, 1, &S(VkMicromapBuildInfoEXT, MICROMAP_BUILD_INFO_EXT, .dstMicromap = H(VkMicromapEXT, 2), .usageCountsCount = 2,
+        .ppUsageCounts = A(const VkMicromapUsageEXT *const, A(VkMicromapUsageEXT, {1, 2, 3}), A(VkMicromapUsageEXT, {4, 5, 6})), .data = {0x8000})),
+    "pInfos.dstMicromap = VkMicromapEXT#2\npInfos.pUsageCounts = null\npInfos.ppUsageCounts[1].format = 6\n"},
+{"vkCmdDrawMultiEXT", CMD(uint32_t count; const void *info; uint32_t instances; uint32_t first; uint32_t stride;, 0, BAD, 7, 8, 16), "pVertexInfo = []\n"},
+{"vkGetPhysicalDeviceDisplayProperties2KHR", IMAGE(VkPhysicalDevice device; uint32_t *count; void *properties;, H(VkPhysicalDevice, 1), A(uint32_t, 1), &S(VkDisplayProperties2KHR,
+        DISPLAY_PROPERTIES_2_KHR, NULL, {H(VkDisplayKHR, 9), BAD})), "pProperties.displayProperties.displayName = null\npProperties.displayProperties.display = VK_NULL_HANDLE\n"},
 };
 
 /* ---- After the call ---- */
@@ -666,7 +703,22 @@ static Leave LEAVES[] = {
         &S(VkDrmFormatModifierPropertiesListEXT, DRM_FORMAT_MODIFIER_PROPERTIES_LIST_EXT, NULL, 2, A(VkDrmFormatModifierPropertiesEXT, {1, 2, 3}, {4, 5, 6})))), 0,
     "pFormatProperties.VkDrmFormatModifierPropertiesListEXT.pDrmFormatModifierProperties[1].drmFormatModifier = 4\n"},
 {"vkEnumeratePhysicalDeviceGroups", IMAGE(VkInstance instance; uint32_t *count; VkPhysicalDeviceGroupProperties *groups;, H(VkInstance, 1), A(uint32_t, 1), &S(VkPhysicalDeviceGroupProperties,
-        PHYSICAL_DEVICE_GROUP_PROPERTIES, NULL, 1, {H(VkPhysicalDevice, 2), BAD}, VK_TRUE)), VK_SUCCESS, "pPhysicalDeviceGroupProperties.physicalDevices[0] = VkPhysicalDevice#2\n"},
+        PHYSICAL_DEVICE_GROUP_PROPERTIES, NULL, 1, {H(VkPhysicalDevice, 2), BAD}, VK_TRUE)), VK_SUCCESS, "pPhysicalDeviceGroupProperties.physicalDevices[0] = VkPhysicalDevice#2\n"
+    "pPhysicalDeviceGroupProperties.physicalDevices[1] = VK_NULL_HANDLE\n"},
+{"vkGetPhysicalDeviceDisplayProperties2KHR", IMAGE(VkPhysicalDevice device; uint32_t *count; void *properties;, H(VkPhysicalDevice, 1), A(uint32_t, 1), &S(VkDisplayProperties2KHR,
+        DISPLAY_PROPERTIES_2_KHR, NULL, {H(VkDisplayKHR, 9), "screen"})), VK_SUCCESS, "pProperties.displayProperties.displayName = \"screen\"\npProperties.displayProperties.display = VkDisplayKHR#9\n"},
+{"vkCreateRayTracingPipelinesKHR", IMAGE(VkDevice device; VkDeferredOperationKHR operation; VkPipelineCache cache; uint32_t count; const void *infos; Allocator allocator; void *pipelines;,
+        H(VkDevice, 1), H(VkDeferredOperationKHR, 1), VK_NULL_HANDLE, 1, &S(VkRayTracingPipelineCreateInfoKHR, RAY_TRACING_PIPELINE_CREATE_INFO_KHR), NULL, out), VK_OPERATION_DEFERRED_KHR,
+    "result = VK_OPERATION_DEFERRED_KHR\npPipelines = null\n"},
+{"vkGetPipelineExecutableInternalRepresentationsKHR", IMAGE(VkDevice device; const void *info; uint32_t *count; void *representations;, H(VkDevice, 1), &S(VkPipelineExecutableInfoKHR,
+        PIPELINE_EXECUTABLE_INFO_KHR), A(uint32_t, 1), &S(VkPipelineExecutableInternalRepresentationKHR, PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR, .isText = VK_TRUE, .dataSize = 4, .pData = "asm")),
+    VK_SUCCESS, "pInternalRepresentations.pData = 4 bytes\n"},
+{"vkGetRayTracingShaderGroupHandlesKHR", IMAGE(VkDevice device; VkPipeline pipeline; uint32_t first; uint32_t count; size_t size; void *data;, H(VkDevice, 1), H(VkPipeline, 2), 0, 1, 32, "0123456789abcdef0123456789abcdef"), VK_SUCCESS,
+    "pData = 32 bytes\ndataSize = 32\n"},
+{"vkGetQueryPoolResults", IMAGE(VkDevice device; VkQueryPool pool; uint32_t first; uint32_t count; size_t size; void *data; VkDeviceSize stride; VkQueryResultFlags flags;,
+        H(VkDevice, 1), H(VkQueryPool, 2), 0, 2, 16, BAD, 8, 1), VK_ERROR_DEVICE_LOST, "result = VK_ERROR_DEVICE_LOST\npData = null\n"},
+{"vkEnumeratePhysicalDevices", IMAGE(VkInstance instance; uint32_t *count; VkPhysicalDevice *devices;, H(VkInstance, 1), A(uint32_t, 2), BAD), VK_ERROR_INITIALIZATION_FAILED,
+    "result = VK_ERROR_INITIALIZATION_FAILED\npPhysicalDevices = null\n"},
 };
 
 size_t fixture_count(void) { return sizeof ENTERS / sizeof ENTERS[0]; }

@@ -164,6 +164,10 @@ impl Maker<'_> {
                     let value = self.random.below(2) * 0xbad;
                     self.memory.write(slot, value, 8);
                 }
+                Work::Tail { array, element, count } => {
+                    let value = self.random.below(u64::from(array.size / element) + 1);
+                    self.memory.write(at.plus(count.at), value, u32::from(count.width));
+                }
                 Work::Text { size, .. } => {
                     let end = self.random.below(u64::from(*size)) as u32;
                     self.memory.write(slot.plus(end), 0, 1);

@@ -2,13 +2,12 @@
 // VK_AMD_anti_lag.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceAntiLagFeaturesAMD {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub anti_lag: Bool32,
 }
-structure!(PhysicalDeviceAntiLagFeaturesAMD, PHYSICAL_DEVICE_ANTI_LAG_FEATURES_AMD_LAYOUT, 24);
+structure!(PhysicalDeviceAntiLagFeaturesAMD, PHYSICAL_DEVICE_ANTI_LAG_FEATURES_AMD_LAYOUT);
 pub static PHYSICAL_DEVICE_ANTI_LAG_FEATURES_AMD_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceAntiLagFeaturesAMD",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_ANTI_LAG_FEATURES_AMD_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("antiLag", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "antiLag", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AntiLagDataAMD {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -37,7 +35,7 @@ pub struct AntiLagDataAMD {
     pub max_fps: u32,
     pub p_presentation_info: Ptr<AntiLagPresentationInfoAMD>,
 }
-structure!(AntiLagDataAMD, ANTI_LAG_DATA_AMD_LAYOUT, 32);
+structure!(AntiLagDataAMD, ANTI_LAG_DATA_AMD_LAYOUT);
 pub static ANTI_LAG_DATA_AMD_LAYOUT: Layout = Layout {
     name: "VkAntiLagDataAMD",
     size: 32,
@@ -46,29 +44,28 @@ pub static ANTI_LAG_DATA_AMD_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("mode", 16, 1, Ty::Enum(&ANTI_LAG_MODE_AMD_ENUM)),
-        f("maxFPS", 20, 1, Ty::U32),
-        f("pPresentationInfo", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ANTI_LAG_PRESENTATION_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "mode", at: 16, ty: Ty::Enum(&ANTI_LAG_MODE_AMD_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxFPS", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentationInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ANTI_LAG_PRESENTATION_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&ANTI_LAG_PRESENTATION_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AntiLagPresentationInfoAMD {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub stage: AntiLagStageAMD,
     pub frame_index: u64,
 }
-structure!(AntiLagPresentationInfoAMD, ANTI_LAG_PRESENTATION_INFO_AMD_LAYOUT, 32);
+structure!(AntiLagPresentationInfoAMD, ANTI_LAG_PRESENTATION_INFO_AMD_LAYOUT);
 pub static ANTI_LAG_PRESENTATION_INFO_AMD_LAYOUT: Layout = Layout {
     name: "VkAntiLagPresentationInfoAMD",
     size: 32,
@@ -77,16 +74,16 @@ pub static ANTI_LAG_PRESENTATION_INFO_AMD_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stage", 16, 1, Ty::Enum(&ANTI_LAG_STAGE_AMD_ENUM)),
-        f("frameIndex", 24, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stage", at: 16, ty: Ty::Enum(&ANTI_LAG_STAGE_AMD_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "frameIndex", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(AntiLagModeAMD, i32);
@@ -120,12 +117,11 @@ pub static ANTI_LAG_STAGE_AMD_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct AntiLagUpdateAMDParams {
     pub device: Device,
     pub p_data: Ptr<AntiLagDataAMD>,
 }
-structure!(AntiLagUpdateAMDParams, ANTI_LAG_UPDATE_AMD_PARAMS_LAYOUT, 16);
+image!(AntiLagUpdateAMDParams, ANTI_LAG_UPDATE_AMD_PARAMS_LAYOUT);
 pub static ANTI_LAG_UPDATE_AMD_PARAMS_LAYOUT: Layout = Layout {
     name: "vkAntiLagUpdateAMD",
     size: 16,
@@ -134,8 +130,8 @@ pub static ANTI_LAG_UPDATE_AMD_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pData", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ANTI_LAG_DATA_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ANTI_LAG_DATA_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },

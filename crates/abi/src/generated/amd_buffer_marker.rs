@@ -2,7 +2,6 @@
 // VK_AMD_buffer_marker.
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdWriteBufferMarkerAMDParams {
     pub command_buffer: CommandBuffer,
     pub pipeline_stage: PipelineStageFlagBits,
@@ -10,7 +9,7 @@ pub struct CmdWriteBufferMarkerAMDParams {
     pub dst_offset: u64,
     pub marker: u32,
 }
-structure!(CmdWriteBufferMarkerAMDParams, CMD_WRITE_BUFFER_MARKER_AMD_PARAMS_LAYOUT, 40);
+image!(CmdWriteBufferMarkerAMDParams, CMD_WRITE_BUFFER_MARKER_AMD_PARAMS_LAYOUT);
 pub static CMD_WRITE_BUFFER_MARKER_AMD_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdWriteBufferMarkerAMD",
     size: 40,
@@ -19,17 +18,17 @@ pub static CMD_WRITE_BUFFER_MARKER_AMD_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pipelineStage", 8, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM)).optional(),
-        f("dstBuffer", 16, 1, Ty::Handle(HandleType::Buffer)),
-        f("dstOffset", 24, 1, Ty::U64),
-        f("marker", 32, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pipelineStage", at: 8, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstBuffer", at: 16, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstOffset", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "marker", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 16, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(12, 4), s(36, 4)],
+    gaps: &[Span { at: 12, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[],
 };
 pub type FnCmdWriteBufferMarkerAMD = unsafe extern "system" fn(CommandBuffer, PipelineStageFlagBits, Buffer, u64, u32);
@@ -43,7 +42,6 @@ pub static CMD_WRITE_BUFFER_MARKER_AMD_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdWriteBufferMarker2AMDParams {
     pub command_buffer: CommandBuffer,
     pub stage: PipelineStageFlags2,
@@ -51,7 +49,7 @@ pub struct CmdWriteBufferMarker2AMDParams {
     pub dst_offset: u64,
     pub marker: u32,
 }
-structure!(CmdWriteBufferMarker2AMDParams, CMD_WRITE_BUFFER_MARKER2_AMD_PARAMS_LAYOUT, 40);
+image!(CmdWriteBufferMarker2AMDParams, CMD_WRITE_BUFFER_MARKER2_AMD_PARAMS_LAYOUT);
 pub static CMD_WRITE_BUFFER_MARKER2_AMD_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdWriteBufferMarker2AMD",
     size: 40,
@@ -60,17 +58,17 @@ pub static CMD_WRITE_BUFFER_MARKER2_AMD_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("stage", 8, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM)).optional(),
-        f("dstBuffer", 16, 1, Ty::Handle(HandleType::Buffer)),
-        f("dstOffset", 24, 1, Ty::U64),
-        f("marker", 32, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "stage", at: 8, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstBuffer", at: 16, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstOffset", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "marker", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 16, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(36, 4)],
+    gaps: &[Span { at: 36, size: 4 }],
     keep: &[],
 };
 pub type FnCmdWriteBufferMarker2AMD = unsafe extern "system" fn(CommandBuffer, PipelineStageFlags2, Buffer, u64, u32);

@@ -2,13 +2,12 @@
 // VK_AMD_display_native_hdr.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DisplayNativeHdrSurfaceCapabilitiesAMD {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub local_dimming_support: Bool32,
 }
-structure!(DisplayNativeHdrSurfaceCapabilitiesAMD, DISPLAY_NATIVE_HDR_SURFACE_CAPABILITIES_AMD_LAYOUT, 24);
+structure!(DisplayNativeHdrSurfaceCapabilitiesAMD, DISPLAY_NATIVE_HDR_SURFACE_CAPABILITIES_AMD_LAYOUT);
 pub static DISPLAY_NATIVE_HDR_SURFACE_CAPABILITIES_AMD_LAYOUT: Layout = Layout {
     name: "VkDisplayNativeHdrSurfaceCapabilitiesAMD",
     size: 24,
@@ -17,25 +16,24 @@ pub static DISPLAY_NATIVE_HDR_SURFACE_CAPABILITIES_AMD_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("localDimmingSupport", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "localDimmingSupport", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SwapchainDisplayNativeHdrCreateInfoAMD {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub local_dimming_enable: Bool32,
 }
-structure!(SwapchainDisplayNativeHdrCreateInfoAMD, SWAPCHAIN_DISPLAY_NATIVE_HDR_CREATE_INFO_AMD_LAYOUT, 24);
+structure!(SwapchainDisplayNativeHdrCreateInfoAMD, SWAPCHAIN_DISPLAY_NATIVE_HDR_CREATE_INFO_AMD_LAYOUT);
 pub static SWAPCHAIN_DISPLAY_NATIVE_HDR_CREATE_INFO_AMD_LAYOUT: Layout = Layout {
     name: "VkSwapchainDisplayNativeHdrCreateInfoAMD",
     size: 24,
@@ -44,25 +42,24 @@ pub static SWAPCHAIN_DISPLAY_NATIVE_HDR_CREATE_INFO_AMD_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("localDimmingEnable", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "localDimmingEnable", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SetLocalDimmingAMDParams {
     pub device: Device,
     pub swap_chain: SwapchainKHR,
     pub local_dimming_enable: Bool32,
 }
-structure!(SetLocalDimmingAMDParams, SET_LOCAL_DIMMING_AMD_PARAMS_LAYOUT, 24);
+image!(SetLocalDimmingAMDParams, SET_LOCAL_DIMMING_AMD_PARAMS_LAYOUT);
 pub static SET_LOCAL_DIMMING_AMD_PARAMS_LAYOUT: Layout = Layout {
     name: "vkSetLocalDimmingAMD",
     size: 24,
@@ -71,15 +68,15 @@ pub static SET_LOCAL_DIMMING_AMD_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("swapChain", 8, 1, Ty::Handle(HandleType::SwapchainKHR)),
-        f("localDimmingEnable", 16, 1, Ty::Bool32),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "swapChain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "localDimmingEnable", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub type FnSetLocalDimmingAMD = unsafe extern "system" fn(Device, SwapchainKHR, Bool32);

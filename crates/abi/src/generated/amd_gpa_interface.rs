@@ -2,7 +2,6 @@
 // VK_AMD_gpa_interface.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct GpaPerfBlockPropertiesAMD {
     pub block_type: GpaPerfBlockAMD,
     pub flags: GpaPerfBlockPropertiesFlagsAMD,
@@ -12,7 +11,7 @@ pub struct GpaPerfBlockPropertiesAMD {
     pub max_global_shared_counters: u32,
     pub max_streaming_counters: u32,
 }
-structure!(GpaPerfBlockPropertiesAMD, GPA_PERF_BLOCK_PROPERTIES_AMD_LAYOUT, 28);
+structure!(GpaPerfBlockPropertiesAMD, GPA_PERF_BLOCK_PROPERTIES_AMD_LAYOUT);
 pub static GPA_PERF_BLOCK_PROPERTIES_AMD_LAYOUT: Layout = Layout {
     name: "VkGpaPerfBlockPropertiesAMD",
     size: 28,
@@ -21,13 +20,13 @@ pub static GPA_PERF_BLOCK_PROPERTIES_AMD_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("blockType", 0, 1, Ty::Enum(&GPA_PERF_BLOCK_AMD_ENUM)),
-        f("flags", 4, 1, Ty::U32),
-        f("instanceCount", 8, 1, Ty::U32),
-        f("maxEventID", 12, 1, Ty::U32),
-        f("maxGlobalOnlyCounters", 16, 1, Ty::U32),
-        f("maxGlobalSharedCounters", 20, 1, Ty::U32),
-        f("maxStreamingCounters", 24, 1, Ty::U32),
+        Field { name: "blockType", at: 0, ty: Ty::Enum(&GPA_PERF_BLOCK_AMD_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "instanceCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxEventID", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxGlobalOnlyCounters", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxGlobalSharedCounters", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxStreamingCounters", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -35,7 +34,6 @@ pub static GPA_PERF_BLOCK_PROPERTIES_AMD_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceGpaFeaturesAMD {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -44,7 +42,7 @@ pub struct PhysicalDeviceGpaFeaturesAMD {
     pub sq_thread_tracing: Bool32,
     pub clock_modes: Bool32,
 }
-structure!(PhysicalDeviceGpaFeaturesAMD, PHYSICAL_DEVICE_GPA_FEATURES_AMD_LAYOUT, 32);
+structure!(PhysicalDeviceGpaFeaturesAMD, PHYSICAL_DEVICE_GPA_FEATURES_AMD_LAYOUT);
 pub static PHYSICAL_DEVICE_GPA_FEATURES_AMD_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceGpaFeaturesAMD",
     size: 32,
@@ -53,22 +51,21 @@ pub static PHYSICAL_DEVICE_GPA_FEATURES_AMD_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("perfCounters", 16, 1, Ty::Bool32),
-        f("streamingPerfCounters", 20, 1, Ty::Bool32),
-        f("sqThreadTracing", 24, 1, Ty::Bool32),
-        f("clockModes", 28, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "perfCounters", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "streamingPerfCounters", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sqThreadTracing", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "clockModes", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceGpaPropertiesAMD {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -78,7 +75,7 @@ pub struct PhysicalDeviceGpaPropertiesAMD {
     pub perf_block_count: u32,
     pub p_perf_blocks: Ptr<GpaPerfBlockPropertiesAMD>,
 }
-structure!(PhysicalDeviceGpaPropertiesAMD, PHYSICAL_DEVICE_GPA_PROPERTIES_AMD_LAYOUT, 48);
+structure!(PhysicalDeviceGpaPropertiesAMD, PHYSICAL_DEVICE_GPA_PROPERTIES_AMD_LAYOUT);
 pub static PHYSICAL_DEVICE_GPA_PROPERTIES_AMD_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceGpaPropertiesAMD",
     size: 48,
@@ -87,30 +84,29 @@ pub static PHYSICAL_DEVICE_GPA_PROPERTIES_AMD_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32),
-        f("maxSqttSeBufferSize", 24, 1, Ty::U64),
-        f("shaderEngineCount", 32, 1, Ty::U32),
-        f("perfBlockCount", 36, 1, Ty::U32),
-        f("pPerfBlocks", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&GPA_PERF_BLOCK_PROPERTIES_AMD_LAYOUT), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxSqttSeBufferSize", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderEngineCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "perfBlockCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPerfBlocks", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GPA_PERF_BLOCK_PROPERTIES_AMD_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&GPA_PERF_BLOCK_PROPERTIES_AMD_LAYOUT), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&GPA_PERF_BLOCK_PROPERTIES_AMD_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(36, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 36, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceGpaProperties2AMD {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub revision_id: u32,
 }
-structure!(PhysicalDeviceGpaProperties2AMD, PHYSICAL_DEVICE_GPA_PROPERTIES2_AMD_LAYOUT, 24);
+structure!(PhysicalDeviceGpaProperties2AMD, PHYSICAL_DEVICE_GPA_PROPERTIES2_AMD_LAYOUT);
 pub static PHYSICAL_DEVICE_GPA_PROPERTIES2_AMD_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceGpaProperties2AMD",
     size: 24,
@@ -119,25 +115,24 @@ pub static PHYSICAL_DEVICE_GPA_PROPERTIES2_AMD_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("revisionId", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "revisionId", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct GpaPerfCounterAMD {
     pub block_type: GpaPerfBlockAMD,
     pub block_instance: u32,
     pub event_id: u32,
 }
-structure!(GpaPerfCounterAMD, GPA_PERF_COUNTER_AMD_LAYOUT, 12);
+structure!(GpaPerfCounterAMD, GPA_PERF_COUNTER_AMD_LAYOUT);
 pub static GPA_PERF_COUNTER_AMD_LAYOUT: Layout = Layout {
     name: "VkGpaPerfCounterAMD",
     size: 12,
@@ -146,9 +141,9 @@ pub static GPA_PERF_COUNTER_AMD_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("blockType", 0, 1, Ty::Enum(&GPA_PERF_BLOCK_AMD_ENUM)),
-        f("blockInstance", 4, 1, Ty::U32),
-        f("eventID", 8, 1, Ty::U32),
+        Field { name: "blockType", at: 0, ty: Ty::Enum(&GPA_PERF_BLOCK_AMD_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "blockInstance", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "eventID", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -156,7 +151,6 @@ pub static GPA_PERF_COUNTER_AMD_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct GpaSampleBeginInfoAMD {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -175,7 +169,7 @@ pub struct GpaSampleBeginInfoAMD {
     pub timing_pre_sample: PipelineStageFlags,
     pub timing_post_sample: PipelineStageFlags,
 }
-structure!(GpaSampleBeginInfoAMD, GPA_SAMPLE_BEGIN_INFO_AMD_LAYOUT, 88);
+structure!(GpaSampleBeginInfoAMD, GPA_SAMPLE_BEGIN_INFO_AMD_LAYOUT);
 pub static GPA_SAMPLE_BEGIN_INFO_AMD_LAYOUT: Layout = Layout {
     name: "VkGpaSampleBeginInfoAMD",
     size: 88,
@@ -184,33 +178,32 @@ pub static GPA_SAMPLE_BEGIN_INFO_AMD_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("sampleType", 16, 1, Ty::Enum(&GPA_SAMPLE_TYPE_AMD_ENUM)),
-        f("sampleInternalOperations", 20, 1, Ty::Bool32),
-        f("cacheFlushOnCounterCollection", 24, 1, Ty::Bool32),
-        f("sqShaderMaskEnable", 28, 1, Ty::Bool32),
-        f("sqShaderMask", 32, 1, Ty::Flags(&GPA_SQ_SHADER_STAGE_FLAG_BITS_AMD_ENUM)).optional(),
-        f("perfCounterCount", 36, 1, Ty::U32),
-        f("pPerfCounters", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&GPA_PERF_COUNTER_AMD_LAYOUT), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("streamingPerfTraceSampleInterval", 48, 1, Ty::U32),
-        f("perfCounterDeviceMemoryLimit", 56, 1, Ty::U64),
-        f("sqThreadTraceEnable", 64, 1, Ty::Bool32),
-        f("sqThreadTraceSuppressInstructionTokens", 68, 1, Ty::Bool32),
-        f("sqThreadTraceDeviceMemoryLimit", 72, 1, Ty::U64),
-        f("timingPreSample", 80, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM)).optional(),
-        f("timingPostSample", 84, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sampleType", at: 16, ty: Ty::Enum(&GPA_SAMPLE_TYPE_AMD_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sampleInternalOperations", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cacheFlushOnCounterCollection", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sqShaderMaskEnable", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sqShaderMask", at: 32, ty: Ty::Flags(&GPA_SQ_SHADER_STAGE_FLAG_BITS_AMD_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "perfCounterCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPerfCounters", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GPA_PERF_COUNTER_AMD_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "streamingPerfTraceSampleInterval", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "perfCounterDeviceMemoryLimit", at: 56, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sqThreadTraceEnable", at: 64, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sqThreadTraceSuppressInstructionTokens", at: 68, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sqThreadTraceDeviceMemoryLimit", at: 72, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "timingPreSample", at: 80, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "timingPostSample", at: 84, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&GPA_PERF_COUNTER_AMD_LAYOUT), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&GPA_PERF_COUNTER_AMD_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(52, 4)],
-    keep: &[s(0, 4), s(36, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 36, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct GpaDeviceClockModeInfoAMD {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -218,7 +211,7 @@ pub struct GpaDeviceClockModeInfoAMD {
     pub memory_clock_ratio_to_peak: f32,
     pub engine_clock_ratio_to_peak: f32,
 }
-structure!(GpaDeviceClockModeInfoAMD, GPA_DEVICE_CLOCK_MODE_INFO_AMD_LAYOUT, 32);
+structure!(GpaDeviceClockModeInfoAMD, GPA_DEVICE_CLOCK_MODE_INFO_AMD_LAYOUT);
 pub static GPA_DEVICE_CLOCK_MODE_INFO_AMD_LAYOUT: Layout = Layout {
     name: "VkGpaDeviceClockModeInfoAMD",
     size: 32,
@@ -227,21 +220,20 @@ pub static GPA_DEVICE_CLOCK_MODE_INFO_AMD_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("clockMode", 16, 1, Ty::Enum(&GPA_DEVICE_CLOCK_MODE_AMD_ENUM)),
-        f("memoryClockRatioToPeak", 20, 1, Ty::F32),
-        f("engineClockRatioToPeak", 24, 1, Ty::F32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "clockMode", at: 16, ty: Ty::Enum(&GPA_DEVICE_CLOCK_MODE_AMD_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryClockRatioToPeak", at: 20, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "engineClockRatioToPeak", at: 24, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct GpaDeviceGetClockInfoAMD {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -250,7 +242,7 @@ pub struct GpaDeviceGetClockInfoAMD {
     pub memory_clock_frequency: u32,
     pub engine_clock_frequency: u32,
 }
-structure!(GpaDeviceGetClockInfoAMD, GPA_DEVICE_GET_CLOCK_INFO_AMD_LAYOUT, 32);
+structure!(GpaDeviceGetClockInfoAMD, GPA_DEVICE_GET_CLOCK_INFO_AMD_LAYOUT);
 pub static GPA_DEVICE_GET_CLOCK_INFO_AMD_LAYOUT: Layout = Layout {
     name: "VkGpaDeviceGetClockInfoAMD",
     size: 32,
@@ -259,30 +251,29 @@ pub static GPA_DEVICE_GET_CLOCK_INFO_AMD_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memoryClockRatioToPeak", 16, 1, Ty::F32),
-        f("engineClockRatioToPeak", 20, 1, Ty::F32),
-        f("memoryClockFrequency", 24, 1, Ty::U32),
-        f("engineClockFrequency", 28, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memoryClockRatioToPeak", at: 16, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "engineClockRatioToPeak", at: 20, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryClockFrequency", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "engineClockFrequency", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(GpaSessionAMD, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct GpaSessionCreateInfoAMD {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub secondary_copy_source: GpaSessionAMD,
 }
-structure!(GpaSessionCreateInfoAMD, GPA_SESSION_CREATE_INFO_AMD_LAYOUT, 24);
+structure!(GpaSessionCreateInfoAMD, GPA_SESSION_CREATE_INFO_AMD_LAYOUT);
 pub static GPA_SESSION_CREATE_INFO_AMD_LAYOUT: Layout = Layout {
     name: "VkGpaSessionCreateInfoAMD",
     size: 24,
@@ -291,16 +282,16 @@ pub static GPA_SESSION_CREATE_INFO_AMD_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("secondaryCopySource", 16, 1, Ty::Handle(HandleType::GpaSessionAMD)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "secondaryCopySource", at: 16, ty: Ty::Handle(HandleType::GpaSessionAMD), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::GpaSessionAMD },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(GpaSqShaderStageFlagsAMD, u32);
@@ -495,14 +486,13 @@ pub static GPA_DEVICE_CLOCK_MODE_AMD_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateGpaSessionAMDParams {
     pub device: Device,
     pub p_create_info: Ptr<GpaSessionCreateInfoAMD>,
     pub p_allocator: Ptr<Opaque>,
     pub p_gpa_session: Ptr<GpaSessionAMD>,
 }
-structure!(CreateGpaSessionAMDParams, CREATE_GPA_SESSION_AMD_PARAMS_LAYOUT, 32);
+image!(CreateGpaSessionAMDParams, CREATE_GPA_SESSION_AMD_PARAMS_LAYOUT);
 pub static CREATE_GPA_SESSION_AMD_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateGpaSessionAMD",
     size: 32,
@@ -511,10 +501,10 @@ pub static CREATE_GPA_SESSION_AMD_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&GPA_SESSION_CREATE_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pGpaSession", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::GpaSessionAMD), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GPA_SESSION_CREATE_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pGpaSession", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::GpaSessionAMD), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -527,12 +517,11 @@ pub static CREATE_GPA_SESSION_AMD_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateGpaSessionAMDOutputs {
     pub result: Result,
     pub p_gpa_session: Ptr<GpaSessionAMD>,
 }
-structure!(CreateGpaSessionAMDOutputs, CREATE_GPA_SESSION_AMD_OUTPUTS_LAYOUT, 16);
+image!(CreateGpaSessionAMDOutputs, CREATE_GPA_SESSION_AMD_OUTPUTS_LAYOUT);
 pub static CREATE_GPA_SESSION_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateGpaSessionAMD:outputs",
     size: 16,
@@ -541,13 +530,13 @@ pub static CREATE_GPA_SESSION_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pGpaSession", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::GpaSessionAMD), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGpaSession", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::GpaSessionAMD), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::GpaSessionAMD), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateGpaSessionAMD = unsafe extern "system" fn(Device, Ptr<GpaSessionCreateInfoAMD>, Ptr<Opaque>, Ptr<GpaSessionAMD>) -> Result;
@@ -565,13 +554,12 @@ pub static CREATE_GPA_SESSION_AMD_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyGpaSessionAMDParams {
     pub device: Device,
     pub gpa_session: GpaSessionAMD,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyGpaSessionAMDParams, DESTROY_GPA_SESSION_AMD_PARAMS_LAYOUT, 24);
+image!(DestroyGpaSessionAMDParams, DESTROY_GPA_SESSION_AMD_PARAMS_LAYOUT);
 pub static DESTROY_GPA_SESSION_AMD_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyGpaSessionAMD",
     size: 24,
@@ -580,9 +568,9 @@ pub static DESTROY_GPA_SESSION_AMD_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("gpaSession", 8, 1, Ty::Handle(HandleType::GpaSessionAMD)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "gpaSession", at: 8, ty: Ty::Handle(HandleType::GpaSessionAMD), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -603,12 +591,11 @@ pub static DESTROY_GPA_SESSION_AMD_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SetGpaDeviceClockModeAMDParams {
     pub device: Device,
     pub p_info: Ptr<GpaDeviceClockModeInfoAMD>,
 }
-structure!(SetGpaDeviceClockModeAMDParams, SET_GPA_DEVICE_CLOCK_MODE_AMD_PARAMS_LAYOUT, 16);
+image!(SetGpaDeviceClockModeAMDParams, SET_GPA_DEVICE_CLOCK_MODE_AMD_PARAMS_LAYOUT);
 pub static SET_GPA_DEVICE_CLOCK_MODE_AMD_PARAMS_LAYOUT: Layout = Layout {
     name: "vkSetGpaDeviceClockModeAMD",
     size: 16,
@@ -617,8 +604,8 @@ pub static SET_GPA_DEVICE_CLOCK_MODE_AMD_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&GPA_DEVICE_CLOCK_MODE_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GPA_DEVICE_CLOCK_MODE_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -629,12 +616,11 @@ pub static SET_GPA_DEVICE_CLOCK_MODE_AMD_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SetGpaDeviceClockModeAMDOutputs {
     pub result: Result,
     pub p_info: Ptr<GpaDeviceClockModeInfoAMD>,
 }
-structure!(SetGpaDeviceClockModeAMDOutputs, SET_GPA_DEVICE_CLOCK_MODE_AMD_OUTPUTS_LAYOUT, 16);
+image!(SetGpaDeviceClockModeAMDOutputs, SET_GPA_DEVICE_CLOCK_MODE_AMD_OUTPUTS_LAYOUT);
 pub static SET_GPA_DEVICE_CLOCK_MODE_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkSetGpaDeviceClockModeAMD:outputs",
     size: 16,
@@ -643,13 +629,13 @@ pub static SET_GPA_DEVICE_CLOCK_MODE_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&GPA_DEVICE_CLOCK_MODE_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GPA_DEVICE_CLOCK_MODE_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&GPA_DEVICE_CLOCK_MODE_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnSetGpaDeviceClockModeAMD = unsafe extern "system" fn(Device, Ptr<GpaDeviceClockModeInfoAMD>) -> Result;
@@ -667,12 +653,11 @@ pub static SET_GPA_DEVICE_CLOCK_MODE_AMD_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetGpaDeviceClockInfoAMDParams {
     pub device: Device,
     pub p_info: Ptr<GpaDeviceGetClockInfoAMD>,
 }
-structure!(GetGpaDeviceClockInfoAMDParams, GET_GPA_DEVICE_CLOCK_INFO_AMD_PARAMS_LAYOUT, 16);
+image!(GetGpaDeviceClockInfoAMDParams, GET_GPA_DEVICE_CLOCK_INFO_AMD_PARAMS_LAYOUT);
 pub static GET_GPA_DEVICE_CLOCK_INFO_AMD_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetGpaDeviceClockInfoAMD",
     size: 16,
@@ -681,8 +666,8 @@ pub static GET_GPA_DEVICE_CLOCK_INFO_AMD_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&GPA_DEVICE_GET_CLOCK_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GPA_DEVICE_GET_CLOCK_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -693,12 +678,11 @@ pub static GET_GPA_DEVICE_CLOCK_INFO_AMD_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetGpaDeviceClockInfoAMDOutputs {
     pub result: Result,
     pub p_info: Ptr<GpaDeviceGetClockInfoAMD>,
 }
-structure!(GetGpaDeviceClockInfoAMDOutputs, GET_GPA_DEVICE_CLOCK_INFO_AMD_OUTPUTS_LAYOUT, 16);
+image!(GetGpaDeviceClockInfoAMDOutputs, GET_GPA_DEVICE_CLOCK_INFO_AMD_OUTPUTS_LAYOUT);
 pub static GET_GPA_DEVICE_CLOCK_INFO_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetGpaDeviceClockInfoAMD:outputs",
     size: 16,
@@ -707,13 +691,13 @@ pub static GET_GPA_DEVICE_CLOCK_INFO_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&GPA_DEVICE_GET_CLOCK_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GPA_DEVICE_GET_CLOCK_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&GPA_DEVICE_GET_CLOCK_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetGpaDeviceClockInfoAMD = unsafe extern "system" fn(Device, Ptr<GpaDeviceGetClockInfoAMD>) -> Result;
@@ -731,12 +715,11 @@ pub static GET_GPA_DEVICE_CLOCK_INFO_AMD_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBeginGpaSessionAMDParams {
     pub command_buffer: CommandBuffer,
     pub gpa_session: GpaSessionAMD,
 }
-structure!(CmdBeginGpaSessionAMDParams, CMD_BEGIN_GPA_SESSION_AMD_PARAMS_LAYOUT, 16);
+image!(CmdBeginGpaSessionAMDParams, CMD_BEGIN_GPA_SESSION_AMD_PARAMS_LAYOUT);
 pub static CMD_BEGIN_GPA_SESSION_AMD_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBeginGpaSessionAMD",
     size: 16,
@@ -745,8 +728,8 @@ pub static CMD_BEGIN_GPA_SESSION_AMD_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("gpaSession", 8, 1, Ty::Handle(HandleType::GpaSessionAMD)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "gpaSession", at: 8, ty: Ty::Handle(HandleType::GpaSessionAMD), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -757,11 +740,10 @@ pub static CMD_BEGIN_GPA_SESSION_AMD_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBeginGpaSessionAMDOutputs {
     pub result: Result,
 }
-structure!(CmdBeginGpaSessionAMDOutputs, CMD_BEGIN_GPA_SESSION_AMD_OUTPUTS_LAYOUT, 8);
+image!(CmdBeginGpaSessionAMDOutputs, CMD_BEGIN_GPA_SESSION_AMD_OUTPUTS_LAYOUT);
 pub static CMD_BEGIN_GPA_SESSION_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCmdBeginGpaSessionAMD:outputs",
     size: 8,
@@ -770,10 +752,10 @@ pub static CMD_BEGIN_GPA_SESSION_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCmdBeginGpaSessionAMD = unsafe extern "system" fn(CommandBuffer, GpaSessionAMD) -> Result;
@@ -791,12 +773,11 @@ pub static CMD_BEGIN_GPA_SESSION_AMD_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdEndGpaSessionAMDParams {
     pub command_buffer: CommandBuffer,
     pub gpa_session: GpaSessionAMD,
 }
-structure!(CmdEndGpaSessionAMDParams, CMD_END_GPA_SESSION_AMD_PARAMS_LAYOUT, 16);
+image!(CmdEndGpaSessionAMDParams, CMD_END_GPA_SESSION_AMD_PARAMS_LAYOUT);
 pub static CMD_END_GPA_SESSION_AMD_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdEndGpaSessionAMD",
     size: 16,
@@ -805,8 +786,8 @@ pub static CMD_END_GPA_SESSION_AMD_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("gpaSession", 8, 1, Ty::Handle(HandleType::GpaSessionAMD)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "gpaSession", at: 8, ty: Ty::Handle(HandleType::GpaSessionAMD), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -817,11 +798,10 @@ pub static CMD_END_GPA_SESSION_AMD_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdEndGpaSessionAMDOutputs {
     pub result: Result,
 }
-structure!(CmdEndGpaSessionAMDOutputs, CMD_END_GPA_SESSION_AMD_OUTPUTS_LAYOUT, 8);
+image!(CmdEndGpaSessionAMDOutputs, CMD_END_GPA_SESSION_AMD_OUTPUTS_LAYOUT);
 pub static CMD_END_GPA_SESSION_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCmdEndGpaSessionAMD:outputs",
     size: 8,
@@ -830,10 +810,10 @@ pub static CMD_END_GPA_SESSION_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCmdEndGpaSessionAMD = unsafe extern "system" fn(CommandBuffer, GpaSessionAMD) -> Result;
@@ -851,14 +831,13 @@ pub static CMD_END_GPA_SESSION_AMD_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBeginGpaSampleAMDParams {
     pub command_buffer: CommandBuffer,
     pub gpa_session: GpaSessionAMD,
     pub p_gpa_sample_begin_info: Ptr<GpaSampleBeginInfoAMD>,
     pub p_sample_id: Ptr<u32>,
 }
-structure!(CmdBeginGpaSampleAMDParams, CMD_BEGIN_GPA_SAMPLE_AMD_PARAMS_LAYOUT, 32);
+image!(CmdBeginGpaSampleAMDParams, CMD_BEGIN_GPA_SAMPLE_AMD_PARAMS_LAYOUT);
 pub static CMD_BEGIN_GPA_SAMPLE_AMD_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBeginGpaSampleAMD",
     size: 32,
@@ -867,10 +846,10 @@ pub static CMD_BEGIN_GPA_SAMPLE_AMD_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("gpaSession", 8, 1, Ty::Handle(HandleType::GpaSessionAMD)),
-        f("pGpaSampleBeginInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&GPA_SAMPLE_BEGIN_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSampleID", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "gpaSession", at: 8, ty: Ty::Handle(HandleType::GpaSessionAMD), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGpaSampleBeginInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GPA_SAMPLE_BEGIN_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSampleID", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -883,12 +862,11 @@ pub static CMD_BEGIN_GPA_SAMPLE_AMD_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBeginGpaSampleAMDOutputs {
     pub result: Result,
     pub p_sample_id: Ptr<u32>,
 }
-structure!(CmdBeginGpaSampleAMDOutputs, CMD_BEGIN_GPA_SAMPLE_AMD_OUTPUTS_LAYOUT, 16);
+image!(CmdBeginGpaSampleAMDOutputs, CMD_BEGIN_GPA_SAMPLE_AMD_OUTPUTS_LAYOUT);
 pub static CMD_BEGIN_GPA_SAMPLE_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCmdBeginGpaSampleAMD:outputs",
     size: 16,
@@ -897,13 +875,13 @@ pub static CMD_BEGIN_GPA_SAMPLE_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pSampleID", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSampleID", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCmdBeginGpaSampleAMD = unsafe extern "system" fn(CommandBuffer, GpaSessionAMD, Ptr<GpaSampleBeginInfoAMD>, Ptr<u32>) -> Result;
@@ -921,13 +899,12 @@ pub static CMD_BEGIN_GPA_SAMPLE_AMD_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdEndGpaSampleAMDParams {
     pub command_buffer: CommandBuffer,
     pub gpa_session: GpaSessionAMD,
     pub sample_id: u32,
 }
-structure!(CmdEndGpaSampleAMDParams, CMD_END_GPA_SAMPLE_AMD_PARAMS_LAYOUT, 24);
+image!(CmdEndGpaSampleAMDParams, CMD_END_GPA_SAMPLE_AMD_PARAMS_LAYOUT);
 pub static CMD_END_GPA_SAMPLE_AMD_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdEndGpaSampleAMD",
     size: 24,
@@ -936,15 +913,15 @@ pub static CMD_END_GPA_SAMPLE_AMD_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("gpaSession", 8, 1, Ty::Handle(HandleType::GpaSessionAMD)),
-        f("sampleID", 16, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "gpaSession", at: 8, ty: Ty::Handle(HandleType::GpaSessionAMD), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sampleID", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 8, count: 1, ty: HandleType::GpaSessionAMD },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub type FnCmdEndGpaSampleAMD = unsafe extern "system" fn(CommandBuffer, GpaSessionAMD, u32);
@@ -958,12 +935,11 @@ pub static CMD_END_GPA_SAMPLE_AMD_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetGpaSessionStatusAMDParams {
     pub device: Device,
     pub gpa_session: GpaSessionAMD,
 }
-structure!(GetGpaSessionStatusAMDParams, GET_GPA_SESSION_STATUS_AMD_PARAMS_LAYOUT, 16);
+image!(GetGpaSessionStatusAMDParams, GET_GPA_SESSION_STATUS_AMD_PARAMS_LAYOUT);
 pub static GET_GPA_SESSION_STATUS_AMD_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetGpaSessionStatusAMD",
     size: 16,
@@ -972,8 +948,8 @@ pub static GET_GPA_SESSION_STATUS_AMD_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("gpaSession", 8, 1, Ty::Handle(HandleType::GpaSessionAMD)),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "gpaSession", at: 8, ty: Ty::Handle(HandleType::GpaSessionAMD), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -984,11 +960,10 @@ pub static GET_GPA_SESSION_STATUS_AMD_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetGpaSessionStatusAMDOutputs {
     pub result: Result,
 }
-structure!(GetGpaSessionStatusAMDOutputs, GET_GPA_SESSION_STATUS_AMD_OUTPUTS_LAYOUT, 8);
+image!(GetGpaSessionStatusAMDOutputs, GET_GPA_SESSION_STATUS_AMD_OUTPUTS_LAYOUT);
 pub static GET_GPA_SESSION_STATUS_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetGpaSessionStatusAMD:outputs",
     size: 8,
@@ -997,10 +972,10 @@ pub static GET_GPA_SESSION_STATUS_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetGpaSessionStatusAMD = unsafe extern "system" fn(Device, GpaSessionAMD) -> Result;
@@ -1018,7 +993,6 @@ pub static GET_GPA_SESSION_STATUS_AMD_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetGpaSessionResultsAMDParams {
     pub device: Device,
     pub gpa_session: GpaSessionAMD,
@@ -1026,7 +1000,7 @@ pub struct GetGpaSessionResultsAMDParams {
     pub p_size_in_bytes: Ptr<u64>,
     pub p_data: Ptr<u8>,
 }
-structure!(GetGpaSessionResultsAMDParams, GET_GPA_SESSION_RESULTS_AMD_PARAMS_LAYOUT, 40);
+image!(GetGpaSessionResultsAMDParams, GET_GPA_SESSION_RESULTS_AMD_PARAMS_LAYOUT);
 pub static GET_GPA_SESSION_RESULTS_AMD_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetGpaSessionResultsAMD",
     size: 40,
@@ -1035,30 +1009,29 @@ pub static GET_GPA_SESSION_RESULTS_AMD_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("gpaSession", 8, 1, Ty::Handle(HandleType::GpaSessionAMD)),
-        f("sampleID", 16, 1, Ty::U32),
-        f("pSizeInBytes", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pData", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(through(24, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "gpaSession", at: 8, ty: Ty::Handle(HandleType::GpaSessionAMD), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sampleID", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSizeInBytes", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: 24, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::GpaSessionAMD },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(through(24, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: 24, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetGpaSessionResultsAMDOutputs {
     pub result: Result,
     pub p_size_in_bytes: Ptr<u64>,
     pub p_data: Ptr<u8>,
 }
-structure!(GetGpaSessionResultsAMDOutputs, GET_GPA_SESSION_RESULTS_AMD_OUTPUTS_LAYOUT, 24);
+image!(GetGpaSessionResultsAMDOutputs, GET_GPA_SESSION_RESULTS_AMD_OUTPUTS_LAYOUT);
 pub static GET_GPA_SESSION_RESULTS_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetGpaSessionResultsAMD:outputs",
     size: 24,
@@ -1067,15 +1040,15 @@ pub static GET_GPA_SESSION_RESULTS_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pSizeInBytes", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pData", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(through(8, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSizeInBytes", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: 8, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::At(through(8, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: 8, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetGpaSessionResultsAMD = unsafe extern "system" fn(Device, GpaSessionAMD, u32, Ptr<u64>, Ptr<u8>) -> Result;
@@ -1093,12 +1066,11 @@ pub static GET_GPA_SESSION_RESULTS_AMD_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ResetGpaSessionAMDParams {
     pub device: Device,
     pub gpa_session: GpaSessionAMD,
 }
-structure!(ResetGpaSessionAMDParams, RESET_GPA_SESSION_AMD_PARAMS_LAYOUT, 16);
+image!(ResetGpaSessionAMDParams, RESET_GPA_SESSION_AMD_PARAMS_LAYOUT);
 pub static RESET_GPA_SESSION_AMD_PARAMS_LAYOUT: Layout = Layout {
     name: "vkResetGpaSessionAMD",
     size: 16,
@@ -1107,8 +1079,8 @@ pub static RESET_GPA_SESSION_AMD_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("gpaSession", 8, 1, Ty::Handle(HandleType::GpaSessionAMD)),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "gpaSession", at: 8, ty: Ty::Handle(HandleType::GpaSessionAMD), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1119,11 +1091,10 @@ pub static RESET_GPA_SESSION_AMD_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ResetGpaSessionAMDOutputs {
     pub result: Result,
 }
-structure!(ResetGpaSessionAMDOutputs, RESET_GPA_SESSION_AMD_OUTPUTS_LAYOUT, 8);
+image!(ResetGpaSessionAMDOutputs, RESET_GPA_SESSION_AMD_OUTPUTS_LAYOUT);
 pub static RESET_GPA_SESSION_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkResetGpaSessionAMD:outputs",
     size: 8,
@@ -1132,10 +1103,10 @@ pub static RESET_GPA_SESSION_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnResetGpaSessionAMD = unsafe extern "system" fn(Device, GpaSessionAMD) -> Result;
@@ -1153,12 +1124,11 @@ pub static RESET_GPA_SESSION_AMD_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyGpaSessionResultsAMDParams {
     pub command_buffer: CommandBuffer,
     pub gpa_session: GpaSessionAMD,
 }
-structure!(CmdCopyGpaSessionResultsAMDParams, CMD_COPY_GPA_SESSION_RESULTS_AMD_PARAMS_LAYOUT, 16);
+image!(CmdCopyGpaSessionResultsAMDParams, CMD_COPY_GPA_SESSION_RESULTS_AMD_PARAMS_LAYOUT);
 pub static CMD_COPY_GPA_SESSION_RESULTS_AMD_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyGpaSessionResultsAMD",
     size: 16,
@@ -1167,8 +1137,8 @@ pub static CMD_COPY_GPA_SESSION_RESULTS_AMD_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("gpaSession", 8, 1, Ty::Handle(HandleType::GpaSessionAMD)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "gpaSession", at: 8, ty: Ty::Handle(HandleType::GpaSessionAMD), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

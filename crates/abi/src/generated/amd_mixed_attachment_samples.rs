@@ -2,7 +2,6 @@
 // VK_AMD_mixed_attachment_samples.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AttachmentSampleCountInfoAMD {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct AttachmentSampleCountInfoAMD {
     pub p_color_attachment_samples: Ptr<SampleCountFlagBits>,
     pub depth_stencil_attachment_samples: SampleCountFlagBits,
 }
-structure!(AttachmentSampleCountInfoAMD, ATTACHMENT_SAMPLE_COUNT_INFO_AMD_LAYOUT, 40);
+structure!(AttachmentSampleCountInfoAMD, ATTACHMENT_SAMPLE_COUNT_INFO_AMD_LAYOUT);
 pub static ATTACHMENT_SAMPLE_COUNT_INFO_AMD_LAYOUT: Layout = Layout {
     name: "VkAttachmentSampleCountInfoAMD",
     size: 40,
@@ -19,16 +18,16 @@ pub static ATTACHMENT_SAMPLE_COUNT_INFO_AMD_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("colorAttachmentCount", 16, 1, Ty::U32).optional(),
-        f("pColorAttachmentSamples", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None })),
-        f("depthStencilAttachmentSamples", 32, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "colorAttachmentCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pColorAttachmentSamples", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthStencilAttachmentSamples", at: 32, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };

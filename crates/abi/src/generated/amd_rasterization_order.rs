@@ -2,13 +2,12 @@
 // VK_AMD_rasterization_order.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineRasterizationStateRasterizationOrderAMD {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub rasterization_order: RasterizationOrderAMD,
 }
-structure!(PipelineRasterizationStateRasterizationOrderAMD, PIPELINE_RASTERIZATION_STATE_RASTERIZATION_ORDER_AMD_LAYOUT, 24);
+structure!(PipelineRasterizationStateRasterizationOrderAMD, PIPELINE_RASTERIZATION_STATE_RASTERIZATION_ORDER_AMD_LAYOUT);
 pub static PIPELINE_RASTERIZATION_STATE_RASTERIZATION_ORDER_AMD_LAYOUT: Layout = Layout {
     name: "VkPipelineRasterizationStateRasterizationOrderAMD",
     size: 24,
@@ -17,15 +16,15 @@ pub static PIPELINE_RASTERIZATION_STATE_RASTERIZATION_ORDER_AMD_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("rasterizationOrder", 16, 1, Ty::Enum(&RASTERIZATION_ORDER_AMD_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "rasterizationOrder", at: 16, ty: Ty::Enum(&RASTERIZATION_ORDER_AMD_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(RasterizationOrderAMD, i32);

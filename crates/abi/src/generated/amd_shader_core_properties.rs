@@ -2,7 +2,6 @@
 // VK_AMD_shader_core_properties.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderCorePropertiesAMD {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -21,7 +20,7 @@ pub struct PhysicalDeviceShaderCorePropertiesAMD {
     pub max_vgpr_allocation: u32,
     pub vgpr_allocation_granularity: u32,
 }
-structure!(PhysicalDeviceShaderCorePropertiesAMD, PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD_LAYOUT, 72);
+structure!(PhysicalDeviceShaderCorePropertiesAMD, PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderCorePropertiesAMD",
     size: 72,
@@ -30,26 +29,26 @@ pub static PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderEngineCount", 16, 1, Ty::U32),
-        f("shaderArraysPerEngineCount", 20, 1, Ty::U32),
-        f("computeUnitsPerShaderArray", 24, 1, Ty::U32),
-        f("simdPerComputeUnit", 28, 1, Ty::U32),
-        f("wavefrontsPerSimd", 32, 1, Ty::U32),
-        f("wavefrontSize", 36, 1, Ty::U32),
-        f("sgprsPerSimd", 40, 1, Ty::U32),
-        f("minSgprAllocation", 44, 1, Ty::U32),
-        f("maxSgprAllocation", 48, 1, Ty::U32),
-        f("sgprAllocationGranularity", 52, 1, Ty::U32),
-        f("vgprsPerSimd", 56, 1, Ty::U32),
-        f("minVgprAllocation", 60, 1, Ty::U32),
-        f("maxVgprAllocation", 64, 1, Ty::U32),
-        f("vgprAllocationGranularity", 68, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderEngineCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderArraysPerEngineCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "computeUnitsPerShaderArray", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "simdPerComputeUnit", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "wavefrontsPerSimd", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "wavefrontSize", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sgprsPerSimd", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minSgprAllocation", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxSgprAllocation", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sgprAllocationGranularity", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vgprsPerSimd", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minVgprAllocation", at: 60, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxVgprAllocation", at: 64, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vgprAllocationGranularity", at: 68, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,14 +2,13 @@
 // VK_AMD_shader_core_properties2.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderCoreProperties2AMD {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_core_features: ShaderCorePropertiesFlagsAMD,
     pub active_compute_unit_count: u32,
 }
-structure!(PhysicalDeviceShaderCoreProperties2AMD, PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES2_AMD_LAYOUT, 24);
+structure!(PhysicalDeviceShaderCoreProperties2AMD, PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES2_AMD_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES2_AMD_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderCoreProperties2AMD",
     size: 24,
@@ -18,16 +17,16 @@ pub static PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES2_AMD_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderCoreFeatures", 16, 1, Ty::Flags(&SHADER_CORE_PROPERTIES_FLAG_BITS_AMD_ENUM)),
-        f("activeComputeUnitCount", 20, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderCoreFeatures", at: 16, ty: Ty::Flags(&SHADER_CORE_PROPERTIES_FLAG_BITS_AMD_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "activeComputeUnitCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(ShaderCorePropertiesFlagsAMD, u32);

@@ -2,7 +2,6 @@
 // VK_AMD_shader_info.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ShaderResourceUsageAMD {
     pub num_used_vgprs: u32,
     pub num_used_sgprs: u32,
@@ -10,7 +9,7 @@ pub struct ShaderResourceUsageAMD {
     pub lds_usage_size_in_bytes: u64,
     pub scratch_mem_usage_in_bytes: u64,
 }
-structure!(ShaderResourceUsageAMD, SHADER_RESOURCE_USAGE_AMD_LAYOUT, 32);
+structure!(ShaderResourceUsageAMD, SHADER_RESOURCE_USAGE_AMD_LAYOUT);
 pub static SHADER_RESOURCE_USAGE_AMD_LAYOUT: Layout = Layout {
     name: "VkShaderResourceUsageAMD",
     size: 32,
@@ -19,19 +18,18 @@ pub static SHADER_RESOURCE_USAGE_AMD_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("numUsedVgprs", 0, 1, Ty::U32),
-        f("numUsedSgprs", 4, 1, Ty::U32),
-        f("ldsSizePerLocalWorkGroup", 8, 1, Ty::U32),
-        f("ldsUsageSizeInBytes", 16, 1, Ty::Size),
-        f("scratchMemUsageInBytes", 24, 1, Ty::Size),
+        Field { name: "numUsedVgprs", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "numUsedSgprs", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ldsSizePerLocalWorkGroup", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ldsUsageSizeInBytes", at: 16, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "scratchMemUsageInBytes", at: 24, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ShaderStatisticsInfoAMD {
     pub shader_stage_mask: ShaderStageFlags,
     pub resource_usage: ShaderResourceUsageAMD,
@@ -41,7 +39,7 @@ pub struct ShaderStatisticsInfoAMD {
     pub num_available_sgprs: u32,
     pub compute_work_group_size: [u32; 3],
 }
-structure!(ShaderStatisticsInfoAMD, SHADER_STATISTICS_INFO_AMD_LAYOUT, 72);
+structure!(ShaderStatisticsInfoAMD, SHADER_STATISTICS_INFO_AMD_LAYOUT);
 pub static SHADER_STATISTICS_INFO_AMD_LAYOUT: Layout = Layout {
     name: "VkShaderStatisticsInfoAMD",
     size: 72,
@@ -50,16 +48,16 @@ pub static SHADER_STATISTICS_INFO_AMD_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("shaderStageMask", 0, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
-        f("resourceUsage", 8, 1, Ty::Struct(&SHADER_RESOURCE_USAGE_AMD_LAYOUT)),
-        f("numPhysicalVgprs", 40, 1, Ty::U32),
-        f("numPhysicalSgprs", 44, 1, Ty::U32),
-        f("numAvailableVgprs", 48, 1, Ty::U32),
-        f("numAvailableSgprs", 52, 1, Ty::U32),
-        f("computeWorkGroupSize", 56, 3, Ty::U32),
+        Field { name: "shaderStageMask", at: 0, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "resourceUsage", at: 8, ty: Ty::Struct(&SHADER_RESOURCE_USAGE_AMD_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "numPhysicalVgprs", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "numPhysicalSgprs", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "numAvailableVgprs", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "numAvailableSgprs", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "computeWorkGroupSize", at: 56, ty: Ty::U32, count: 3, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4), s(20, 4), s(68, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 68, size: 4 }],
     keep: &[],
 };
 
@@ -80,7 +78,6 @@ pub static SHADER_INFO_TYPE_AMD_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetShaderInfoAMDParams {
     pub device: Device,
     pub pipeline: Pipeline,
@@ -89,7 +86,7 @@ pub struct GetShaderInfoAMDParams {
     pub p_info_size: Ptr<u64>,
     pub p_info: Ptr<u8>,
 }
-structure!(GetShaderInfoAMDParams, GET_SHADER_INFO_AMD_PARAMS_LAYOUT, 40);
+image!(GetShaderInfoAMDParams, GET_SHADER_INFO_AMD_PARAMS_LAYOUT);
 pub static GET_SHADER_INFO_AMD_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetShaderInfoAMD",
     size: 40,
@@ -98,31 +95,30 @@ pub static GET_SHADER_INFO_AMD_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pipeline", 8, 1, Ty::Handle(HandleType::Pipeline)),
-        f("shaderStage", 16, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
-        f("infoType", 20, 1, Ty::Enum(&SHADER_INFO_TYPE_AMD_ENUM)),
-        f("pInfoSize", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pInfo", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(through(24, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipeline", at: 8, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderStage", at: 16, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "infoType", at: 20, ty: Ty::Enum(&SHADER_INFO_TYPE_AMD_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfoSize", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: 24, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::Pipeline },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(through(24, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: 24, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetShaderInfoAMDOutputs {
     pub result: Result,
     pub p_info_size: Ptr<u64>,
     pub p_info: Ptr<u8>,
 }
-structure!(GetShaderInfoAMDOutputs, GET_SHADER_INFO_AMD_OUTPUTS_LAYOUT, 24);
+image!(GetShaderInfoAMDOutputs, GET_SHADER_INFO_AMD_OUTPUTS_LAYOUT);
 pub static GET_SHADER_INFO_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetShaderInfoAMD:outputs",
     size: 24,
@@ -131,15 +127,15 @@ pub static GET_SHADER_INFO_AMD_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pInfoSize", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(through(8, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfoSize", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: 8, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::At(through(8, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: 8, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetShaderInfoAMD = unsafe extern "system" fn(Device, Pipeline, ShaderStageFlagBits, ShaderInfoTypeAMD, Ptr<u64>, Ptr<u8>) -> Result;

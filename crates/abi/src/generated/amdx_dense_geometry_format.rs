@@ -2,13 +2,12 @@
 // VK_AMDX_dense_geometry_format.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDenseGeometryFormatFeaturesAMDX {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub dense_geometry_format: Bool32,
 }
-structure!(PhysicalDeviceDenseGeometryFormatFeaturesAMDX, PHYSICAL_DEVICE_DENSE_GEOMETRY_FORMAT_FEATURES_AMDX_LAYOUT, 24);
+structure!(PhysicalDeviceDenseGeometryFormatFeaturesAMDX, PHYSICAL_DEVICE_DENSE_GEOMETRY_FORMAT_FEATURES_AMDX_LAYOUT);
 pub static PHYSICAL_DEVICE_DENSE_GEOMETRY_FORMAT_FEATURES_AMDX_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDenseGeometryFormatFeaturesAMDX",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_DENSE_GEOMETRY_FORMAT_FEATURES_AMDX_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("denseGeometryFormat", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "denseGeometryFormat", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureDenseGeometryFormatTrianglesDataAMDX {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -41,7 +39,7 @@ pub struct AccelerationStructureDenseGeometryFormatTrianglesDataAMDX {
     pub max_geometry_index: u32,
     pub format: CompressedTriangleFormatAMDX,
 }
-structure!(AccelerationStructureDenseGeometryFormatTrianglesDataAMDX, ACCELERATION_STRUCTURE_DENSE_GEOMETRY_FORMAT_TRIANGLES_DATA_AMDX_LAYOUT, 56);
+structure!(AccelerationStructureDenseGeometryFormatTrianglesDataAMDX, ACCELERATION_STRUCTURE_DENSE_GEOMETRY_FORMAT_TRIANGLES_DATA_AMDX_LAYOUT);
 pub static ACCELERATION_STRUCTURE_DENSE_GEOMETRY_FORMAT_TRIANGLES_DATA_AMDX_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureDenseGeometryFormatTrianglesDataAMDX",
     size: 56,
@@ -50,22 +48,22 @@ pub static ACCELERATION_STRUCTURE_DENSE_GEOMETRY_FORMAT_TRIANGLES_DATA_AMDX_LAYO
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("compressedData", 16, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT)),
-        f("dataSize", 24, 1, Ty::U64),
-        f("numTriangles", 32, 1, Ty::U32),
-        f("numVertices", 36, 1, Ty::U32),
-        f("maxPrimitiveIndex", 40, 1, Ty::U32),
-        f("maxGeometryIndex", 44, 1, Ty::U32),
-        f("format", 48, 1, Ty::Enum(&COMPRESSED_TRIANGLE_FORMAT_AMDX_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "compressedData", at: 16, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dataSize", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "numTriangles", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "numVertices", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPrimitiveIndex", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxGeometryIndex", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "format", at: 48, ty: Ty::Enum(&COMPRESSED_TRIANGLE_FORMAT_AMDX_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::DeviceOrHost { at: 16 },
     ],
-    gaps: &[s(4, 4), s(52, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(CompressedTriangleFormatAMDX, i32);

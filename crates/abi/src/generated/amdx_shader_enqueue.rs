@@ -2,14 +2,13 @@
 // VK_AMDX_shader_enqueue.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderEnqueueFeaturesAMDX {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_enqueue: Bool32,
     pub shader_mesh_enqueue: Bool32,
 }
-structure!(PhysicalDeviceShaderEnqueueFeaturesAMDX, PHYSICAL_DEVICE_SHADER_ENQUEUE_FEATURES_AMDX_LAYOUT, 24);
+structure!(PhysicalDeviceShaderEnqueueFeaturesAMDX, PHYSICAL_DEVICE_SHADER_ENQUEUE_FEATURES_AMDX_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_ENQUEUE_FEATURES_AMDX_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderEnqueueFeaturesAMDX",
     size: 24,
@@ -18,20 +17,19 @@ pub static PHYSICAL_DEVICE_SHADER_ENQUEUE_FEATURES_AMDX_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderEnqueue", 16, 1, Ty::Bool32),
-        f("shaderMeshEnqueue", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderEnqueue", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderMeshEnqueue", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderEnqueuePropertiesAMDX {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -43,7 +41,7 @@ pub struct PhysicalDeviceShaderEnqueuePropertiesAMDX {
     pub max_execution_graph_workgroup_count: [u32; 3],
     pub max_execution_graph_workgroups: u32,
 }
-structure!(PhysicalDeviceShaderEnqueuePropertiesAMDX, PHYSICAL_DEVICE_SHADER_ENQUEUE_PROPERTIES_AMDX_LAYOUT, 56);
+structure!(PhysicalDeviceShaderEnqueuePropertiesAMDX, PHYSICAL_DEVICE_SHADER_ENQUEUE_PROPERTIES_AMDX_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_ENQUEUE_PROPERTIES_AMDX_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderEnqueuePropertiesAMDX",
     size: 56,
@@ -52,25 +50,24 @@ pub static PHYSICAL_DEVICE_SHADER_ENQUEUE_PROPERTIES_AMDX_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxExecutionGraphDepth", 16, 1, Ty::U32),
-        f("maxExecutionGraphShaderOutputNodes", 20, 1, Ty::U32),
-        f("maxExecutionGraphShaderPayloadSize", 24, 1, Ty::U32),
-        f("maxExecutionGraphShaderPayloadCount", 28, 1, Ty::U32),
-        f("executionGraphDispatchAddressAlignment", 32, 1, Ty::U32),
-        f("maxExecutionGraphWorkgroupCount", 36, 3, Ty::U32),
-        f("maxExecutionGraphWorkgroups", 48, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxExecutionGraphDepth", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxExecutionGraphShaderOutputNodes", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxExecutionGraphShaderPayloadSize", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxExecutionGraphShaderPayloadCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "executionGraphDispatchAddressAlignment", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxExecutionGraphWorkgroupCount", at: 36, ty: Ty::U32, count: 3, is_optional: false, is_extern_sync: false },
+        Field { name: "maxExecutionGraphWorkgroups", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(52, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExecutionGraphPipelineScratchSizeAMDX {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -78,7 +75,7 @@ pub struct ExecutionGraphPipelineScratchSizeAMDX {
     pub max_size: u64,
     pub size_granularity: u64,
 }
-structure!(ExecutionGraphPipelineScratchSizeAMDX, EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_LAYOUT, 40);
+structure!(ExecutionGraphPipelineScratchSizeAMDX, EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_LAYOUT);
 pub static EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_LAYOUT: Layout = Layout {
     name: "VkExecutionGraphPipelineScratchSizeAMDX",
     size: 40,
@@ -87,21 +84,20 @@ pub static EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("minSize", 16, 1, Ty::U64),
-        f("maxSize", 24, 1, Ty::U64),
-        f("sizeGranularity", 32, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "minSize", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxSize", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sizeGranularity", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExecutionGraphPipelineCreateInfoAMDX {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -113,7 +109,7 @@ pub struct ExecutionGraphPipelineCreateInfoAMDX {
     pub base_pipeline_handle: Pipeline,
     pub base_pipeline_index: i32,
 }
-structure!(ExecutionGraphPipelineCreateInfoAMDX, EXECUTION_GRAPH_PIPELINE_CREATE_INFO_AMDX_LAYOUT, 64);
+structure!(ExecutionGraphPipelineCreateInfoAMDX, EXECUTION_GRAPH_PIPELINE_CREATE_INFO_AMDX_LAYOUT);
 pub static EXECUTION_GRAPH_PIPELINE_CREATE_INFO_AMDX_LAYOUT: Layout = Layout {
     name: "VkExecutionGraphPipelineCreateInfoAMDX",
     size: 64,
@@ -122,36 +118,35 @@ pub static EXECUTION_GRAPH_PIPELINE_CREATE_INFO_AMDX_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&PIPELINE_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("stageCount", 20, 1, Ty::U32).optional(),
-        f("pStages", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pLibraryInfo", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_LIBRARY_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("layout", 40, 1, Ty::Handle(HandleType::PipelineLayout)).optional(),
-        f("basePipelineHandle", 48, 1, Ty::Handle(HandleType::Pipeline)).optional(),
-        f("basePipelineIndex", 56, 1, Ty::I32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&PIPELINE_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stageCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStages", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pLibraryInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_LIBRARY_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "layout", at: 40, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "basePipelineHandle", at: 48, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "basePipelineIndex", at: 56, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&PIPELINE_LIBRARY_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Handles { at: 40, count: 1, ty: HandleType::PipelineLayout },
         Work::Handles { at: 48, count: 1, ty: HandleType::Pipeline },
     ],
-    gaps: &[s(4, 4), s(60, 4)],
-    keep: &[s(0, 4), s(20, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 60, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DispatchGraphInfoAMDX {
     pub node_index: u32,
     pub payload_count: u32,
     pub payloads: DeviceOrHostAddressConstAMDX,
     pub payload_stride: u64,
 }
-structure!(DispatchGraphInfoAMDX, DISPATCH_GRAPH_INFO_AMDX_LAYOUT, 24);
+structure!(DispatchGraphInfoAMDX, DISPATCH_GRAPH_INFO_AMDX_LAYOUT);
 pub static DISPATCH_GRAPH_INFO_AMDX_LAYOUT: Layout = Layout {
     name: "VkDispatchGraphInfoAMDX",
     size: 24,
@@ -160,10 +155,10 @@ pub static DISPATCH_GRAPH_INFO_AMDX_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("nodeIndex", 0, 1, Ty::U32),
-        f("payloadCount", 4, 1, Ty::U32).optional(),
-        f("payloads", 8, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_AMDX_LAYOUT)),
-        f("payloadStride", 16, 1, Ty::U64),
+        Field { name: "nodeIndex", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "payloadCount", at: 4, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "payloads", at: 8, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_AMDX_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "payloadStride", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::DeviceOrHost { at: 8 },
@@ -173,13 +168,12 @@ pub static DISPATCH_GRAPH_INFO_AMDX_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DispatchGraphCountInfoAMDX {
     pub count: u32,
     pub infos: DeviceOrHostAddressConstAMDX,
     pub stride: u64,
 }
-structure!(DispatchGraphCountInfoAMDX, DISPATCH_GRAPH_COUNT_INFO_AMDX_LAYOUT, 24);
+structure!(DispatchGraphCountInfoAMDX, DISPATCH_GRAPH_COUNT_INFO_AMDX_LAYOUT);
 pub static DISPATCH_GRAPH_COUNT_INFO_AMDX_LAYOUT: Layout = Layout {
     name: "VkDispatchGraphCountInfoAMDX",
     size: 24,
@@ -188,26 +182,25 @@ pub static DISPATCH_GRAPH_COUNT_INFO_AMDX_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("count", 0, 1, Ty::U32).optional(),
-        f("infos", 8, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_AMDX_LAYOUT)),
-        f("stride", 16, 1, Ty::U64),
+        Field { name: "count", at: 0, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "infos", at: 8, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_AMDX_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::DeviceOrHost { at: 8 },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineShaderStageNodeCreateInfoAMDX {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_name: Ptr<u8>,
     pub index: u32,
 }
-structure!(PipelineShaderStageNodeCreateInfoAMDX, PIPELINE_SHADER_STAGE_NODE_CREATE_INFO_AMDX_LAYOUT, 32);
+structure!(PipelineShaderStageNodeCreateInfoAMDX, PIPELINE_SHADER_STAGE_NODE_CREATE_INFO_AMDX_LAYOUT);
 pub static PIPELINE_SHADER_STAGE_NODE_CREATE_INFO_AMDX_LAYOUT: Layout = Layout {
     name: "VkPipelineShaderStageNodeCreateInfoAMDX",
     size: 32,
@@ -216,25 +209,24 @@ pub static PIPELINE_SHADER_STAGE_NODE_CREATE_INFO_AMDX_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pName", 16, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("index", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pName", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "index", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceOrHostAddressConstAMDX {
     pub words: [u64; 1],
 }
-structure!(DeviceOrHostAddressConstAMDX, DEVICE_OR_HOST_ADDRESS_CONST_AMDX_LAYOUT, 8);
+structure!(DeviceOrHostAddressConstAMDX, DEVICE_OR_HOST_ADDRESS_CONST_AMDX_LAYOUT);
 pub static DEVICE_OR_HOST_ADDRESS_CONST_AMDX_LAYOUT: Layout = Layout {
     name: "VkDeviceOrHostAddressConstAMDX",
     size: 8,
@@ -243,8 +235,8 @@ pub static DEVICE_OR_HOST_ADDRESS_CONST_AMDX_LAYOUT: Layout = Layout {
     is_union: true,
     returned_only: false,
     fields: &[
-        f("deviceAddress", 0, 1, Ty::DeviceAddress),
-        f("hostAddress", 0, 1, Ty::Opaque),
+        Field { name: "deviceAddress", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "hostAddress", at: 0, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Opaque { at: 0 },
@@ -258,7 +250,6 @@ union_members!(DeviceOrHostAddressConstAMDX {
 });
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateExecutionGraphPipelinesAMDXParams {
     pub device: Device,
     pub pipeline_cache: PipelineCache,
@@ -267,7 +258,7 @@ pub struct CreateExecutionGraphPipelinesAMDXParams {
     pub p_allocator: Ptr<Opaque>,
     pub p_pipelines: Ptr<Pipeline>,
 }
-structure!(CreateExecutionGraphPipelinesAMDXParams, CREATE_EXECUTION_GRAPH_PIPELINES_AMDX_PARAMS_LAYOUT, 48);
+image!(CreateExecutionGraphPipelinesAMDXParams, CREATE_EXECUTION_GRAPH_PIPELINES_AMDX_PARAMS_LAYOUT);
 pub static CREATE_EXECUTION_GRAPH_PIPELINES_AMDX_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateExecutionGraphPipelinesAMDX",
     size: 48,
@@ -276,33 +267,32 @@ pub static CREATE_EXECUTION_GRAPH_PIPELINES_AMDX_PARAMS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pipelineCache", 8, 1, Ty::Handle(HandleType::PipelineCache)).optional().extern_sync(),
-        f("createInfoCount", 16, 1, Ty::U32),
-        f("pCreateInfos", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXECUTION_GRAPH_PIPELINE_CREATE_INFO_AMDX_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 32, 1, Ty::Opaque).optional(),
-        f("pPipelines", 40, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineCache", at: 8, ty: Ty::Handle(HandleType::PipelineCache), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "createInfoCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXECUTION_GRAPH_PIPELINE_CREATE_INFO_AMDX_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 32, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPipelines", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::PipelineCache },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&EXECUTION_GRAPH_PIPELINE_CREATE_INFO_AMDX_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&EXECUTION_GRAPH_PIPELINE_CREATE_INFO_AMDX_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Opaque { at: 32 },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(20, 4)],
-    keep: &[s(16, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
+    keep: &[Span { at: 16, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateExecutionGraphPipelinesAMDXOutputs {
     pub result: Result,
     pub create_info_count: u32,
     pub p_create_infos: Ptr<ExecutionGraphPipelineCreateInfoAMDX>,
     pub p_pipelines: Ptr<Pipeline>,
 }
-structure!(CreateExecutionGraphPipelinesAMDXOutputs, CREATE_EXECUTION_GRAPH_PIPELINES_AMDX_OUTPUTS_LAYOUT, 24);
+image!(CreateExecutionGraphPipelinesAMDXOutputs, CREATE_EXECUTION_GRAPH_PIPELINES_AMDX_OUTPUTS_LAYOUT);
 pub static CREATE_EXECUTION_GRAPH_PIPELINES_AMDX_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateExecutionGraphPipelinesAMDX:outputs",
     size: 24,
@@ -311,17 +301,17 @@ pub static CREATE_EXECUTION_GRAPH_PIPELINES_AMDX_OUTPUTS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("createInfoCount", 4, 1, Ty::U32),
-        f("pCreateInfos", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXECUTION_GRAPH_PIPELINE_CREATE_INFO_AMDX_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPipelines", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "createInfoCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXECUTION_GRAPH_PIPELINE_CREATE_INFO_AMDX_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelines", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&EXECUTION_GRAPH_PIPELINE_CREATE_INFO_AMDX_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&EXECUTION_GRAPH_PIPELINE_CREATE_INFO_AMDX_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(4, 4)],
+    keep: &[Span { at: 4, size: 4 }],
 };
 pub type FnCreateExecutionGraphPipelinesAMDX = unsafe extern "system" fn(Device, PipelineCache, u32, Ptr<ExecutionGraphPipelineCreateInfoAMDX>, Ptr<Opaque>, Ptr<Pipeline>) -> Result;
 pub static CREATE_EXECUTION_GRAPH_PIPELINES_AMDX_COMMAND: CommandDesc = CommandDesc {
@@ -338,13 +328,12 @@ pub static CREATE_EXECUTION_GRAPH_PIPELINES_AMDX_COMMAND: CommandDesc = CommandD
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetExecutionGraphPipelineScratchSizeAMDXParams {
     pub device: Device,
     pub execution_graph: Pipeline,
     pub p_size_info: Ptr<ExecutionGraphPipelineScratchSizeAMDX>,
 }
-structure!(GetExecutionGraphPipelineScratchSizeAMDXParams, GET_EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_PARAMS_LAYOUT, 24);
+image!(GetExecutionGraphPipelineScratchSizeAMDXParams, GET_EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_PARAMS_LAYOUT);
 pub static GET_EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetExecutionGraphPipelineScratchSizeAMDX",
     size: 24,
@@ -353,9 +342,9 @@ pub static GET_EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_PARAMS_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("executionGraph", 8, 1, Ty::Handle(HandleType::Pipeline)),
-        f("pSizeInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "executionGraph", at: 8, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSizeInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -367,12 +356,11 @@ pub static GET_EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_PARAMS_LAYOUT: Layout 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetExecutionGraphPipelineScratchSizeAMDXOutputs {
     pub result: Result,
     pub p_size_info: Ptr<ExecutionGraphPipelineScratchSizeAMDX>,
 }
-structure!(GetExecutionGraphPipelineScratchSizeAMDXOutputs, GET_EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_OUTPUTS_LAYOUT, 16);
+image!(GetExecutionGraphPipelineScratchSizeAMDXOutputs, GET_EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_OUTPUTS_LAYOUT);
 pub static GET_EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetExecutionGraphPipelineScratchSizeAMDX:outputs",
     size: 16,
@@ -381,13 +369,13 @@ pub static GET_EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_OUTPUTS_LAYOUT: Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pSizeInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSizeInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetExecutionGraphPipelineScratchSizeAMDX = unsafe extern "system" fn(Device, Pipeline, Ptr<ExecutionGraphPipelineScratchSizeAMDX>) -> Result;
@@ -405,14 +393,13 @@ pub static GET_EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_COMMAND: CommandDesc =
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetExecutionGraphPipelineNodeIndexAMDXParams {
     pub device: Device,
     pub execution_graph: Pipeline,
     pub p_node_info: Ptr<PipelineShaderStageNodeCreateInfoAMDX>,
     pub p_node_index: Ptr<u32>,
 }
-structure!(GetExecutionGraphPipelineNodeIndexAMDXParams, GET_EXECUTION_GRAPH_PIPELINE_NODE_INDEX_AMDX_PARAMS_LAYOUT, 32);
+image!(GetExecutionGraphPipelineNodeIndexAMDXParams, GET_EXECUTION_GRAPH_PIPELINE_NODE_INDEX_AMDX_PARAMS_LAYOUT);
 pub static GET_EXECUTION_GRAPH_PIPELINE_NODE_INDEX_AMDX_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetExecutionGraphPipelineNodeIndexAMDX",
     size: 32,
@@ -421,10 +408,10 @@ pub static GET_EXECUTION_GRAPH_PIPELINE_NODE_INDEX_AMDX_PARAMS_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("executionGraph", 8, 1, Ty::Handle(HandleType::Pipeline)),
-        f("pNodeInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_NODE_CREATE_INFO_AMDX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pNodeIndex", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "executionGraph", at: 8, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNodeInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_NODE_CREATE_INFO_AMDX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNodeIndex", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -437,12 +424,11 @@ pub static GET_EXECUTION_GRAPH_PIPELINE_NODE_INDEX_AMDX_PARAMS_LAYOUT: Layout = 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetExecutionGraphPipelineNodeIndexAMDXOutputs {
     pub result: Result,
     pub p_node_index: Ptr<u32>,
 }
-structure!(GetExecutionGraphPipelineNodeIndexAMDXOutputs, GET_EXECUTION_GRAPH_PIPELINE_NODE_INDEX_AMDX_OUTPUTS_LAYOUT, 16);
+image!(GetExecutionGraphPipelineNodeIndexAMDXOutputs, GET_EXECUTION_GRAPH_PIPELINE_NODE_INDEX_AMDX_OUTPUTS_LAYOUT);
 pub static GET_EXECUTION_GRAPH_PIPELINE_NODE_INDEX_AMDX_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetExecutionGraphPipelineNodeIndexAMDX:outputs",
     size: 16,
@@ -451,13 +437,13 @@ pub static GET_EXECUTION_GRAPH_PIPELINE_NODE_INDEX_AMDX_OUTPUTS_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pNodeIndex", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNodeIndex", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetExecutionGraphPipelineNodeIndexAMDX = unsafe extern "system" fn(Device, Pipeline, Ptr<PipelineShaderStageNodeCreateInfoAMDX>, Ptr<u32>) -> Result;
@@ -475,14 +461,13 @@ pub static GET_EXECUTION_GRAPH_PIPELINE_NODE_INDEX_AMDX_COMMAND: CommandDesc = C
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdInitializeGraphScratchMemoryAMDXParams {
     pub command_buffer: CommandBuffer,
     pub execution_graph: Pipeline,
     pub scratch: u64,
     pub scratch_size: u64,
 }
-structure!(CmdInitializeGraphScratchMemoryAMDXParams, CMD_INITIALIZE_GRAPH_SCRATCH_MEMORY_AMDX_PARAMS_LAYOUT, 32);
+image!(CmdInitializeGraphScratchMemoryAMDXParams, CMD_INITIALIZE_GRAPH_SCRATCH_MEMORY_AMDX_PARAMS_LAYOUT);
 pub static CMD_INITIALIZE_GRAPH_SCRATCH_MEMORY_AMDX_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdInitializeGraphScratchMemoryAMDX",
     size: 32,
@@ -491,10 +476,10 @@ pub static CMD_INITIALIZE_GRAPH_SCRATCH_MEMORY_AMDX_PARAMS_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)),
-        f("executionGraph", 8, 1, Ty::Handle(HandleType::Pipeline)),
-        f("scratch", 16, 1, Ty::DeviceAddress),
-        f("scratchSize", 24, 1, Ty::U64),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "executionGraph", at: 8, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "scratch", at: 16, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "scratchSize", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -514,14 +499,13 @@ pub static CMD_INITIALIZE_GRAPH_SCRATCH_MEMORY_AMDX_COMMAND: CommandDesc = Comma
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDispatchGraphAMDXParams {
     pub command_buffer: CommandBuffer,
     pub scratch: u64,
     pub scratch_size: u64,
     pub p_count_info: Ptr<DispatchGraphCountInfoAMDX>,
 }
-structure!(CmdDispatchGraphAMDXParams, CMD_DISPATCH_GRAPH_AMDX_PARAMS_LAYOUT, 32);
+image!(CmdDispatchGraphAMDXParams, CMD_DISPATCH_GRAPH_AMDX_PARAMS_LAYOUT);
 pub static CMD_DISPATCH_GRAPH_AMDX_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDispatchGraphAMDX",
     size: 32,
@@ -530,10 +514,10 @@ pub static CMD_DISPATCH_GRAPH_AMDX_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)),
-        f("scratch", 8, 1, Ty::DeviceAddress),
-        f("scratchSize", 16, 1, Ty::U64),
-        f("pCountInfo", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPATCH_GRAPH_COUNT_INFO_AMDX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "scratch", at: 8, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "scratchSize", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCountInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPATCH_GRAPH_COUNT_INFO_AMDX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -553,14 +537,13 @@ pub static CMD_DISPATCH_GRAPH_AMDX_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDispatchGraphIndirectAMDXParams {
     pub command_buffer: CommandBuffer,
     pub scratch: u64,
     pub scratch_size: u64,
     pub p_count_info: Ptr<DispatchGraphCountInfoAMDX>,
 }
-structure!(CmdDispatchGraphIndirectAMDXParams, CMD_DISPATCH_GRAPH_INDIRECT_AMDX_PARAMS_LAYOUT, 32);
+image!(CmdDispatchGraphIndirectAMDXParams, CMD_DISPATCH_GRAPH_INDIRECT_AMDX_PARAMS_LAYOUT);
 pub static CMD_DISPATCH_GRAPH_INDIRECT_AMDX_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDispatchGraphIndirectAMDX",
     size: 32,
@@ -569,10 +552,10 @@ pub static CMD_DISPATCH_GRAPH_INDIRECT_AMDX_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)),
-        f("scratch", 8, 1, Ty::DeviceAddress),
-        f("scratchSize", 16, 1, Ty::U64),
-        f("pCountInfo", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPATCH_GRAPH_COUNT_INFO_AMDX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "scratch", at: 8, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "scratchSize", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCountInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPATCH_GRAPH_COUNT_INFO_AMDX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -592,14 +575,13 @@ pub static CMD_DISPATCH_GRAPH_INDIRECT_AMDX_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDispatchGraphIndirectCountAMDXParams {
     pub command_buffer: CommandBuffer,
     pub scratch: u64,
     pub scratch_size: u64,
     pub count_info: u64,
 }
-structure!(CmdDispatchGraphIndirectCountAMDXParams, CMD_DISPATCH_GRAPH_INDIRECT_COUNT_AMDX_PARAMS_LAYOUT, 32);
+image!(CmdDispatchGraphIndirectCountAMDXParams, CMD_DISPATCH_GRAPH_INDIRECT_COUNT_AMDX_PARAMS_LAYOUT);
 pub static CMD_DISPATCH_GRAPH_INDIRECT_COUNT_AMDX_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDispatchGraphIndirectCountAMDX",
     size: 32,
@@ -608,10 +590,10 @@ pub static CMD_DISPATCH_GRAPH_INDIRECT_COUNT_AMDX_PARAMS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)),
-        f("scratch", 8, 1, Ty::DeviceAddress),
-        f("scratchSize", 16, 1, Ty::U64),
-        f("countInfo", 24, 1, Ty::DeviceAddress),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "scratch", at: 8, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "scratchSize", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "countInfo", at: 24, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

@@ -2,13 +2,12 @@
 // VK_ANDROID_external_format_resolve.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceExternalFormatResolveFeaturesANDROID {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub external_format_resolve: Bool32,
 }
-structure!(PhysicalDeviceExternalFormatResolveFeaturesANDROID, PHYSICAL_DEVICE_EXTERNAL_FORMAT_RESOLVE_FEATURES_ANDROID_LAYOUT, 24);
+structure!(PhysicalDeviceExternalFormatResolveFeaturesANDROID, PHYSICAL_DEVICE_EXTERNAL_FORMAT_RESOLVE_FEATURES_ANDROID_LAYOUT);
 pub static PHYSICAL_DEVICE_EXTERNAL_FORMAT_RESOLVE_FEATURES_ANDROID_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceExternalFormatResolveFeaturesANDROID",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_EXTERNAL_FORMAT_RESOLVE_FEATURES_ANDROID_LAYOUT: Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("externalFormatResolve", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "externalFormatResolve", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceExternalFormatResolvePropertiesANDROID {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -37,7 +35,7 @@ pub struct PhysicalDeviceExternalFormatResolvePropertiesANDROID {
     pub external_format_resolve_chroma_offset_x: ChromaLocation,
     pub external_format_resolve_chroma_offset_y: ChromaLocation,
 }
-structure!(PhysicalDeviceExternalFormatResolvePropertiesANDROID, PHYSICAL_DEVICE_EXTERNAL_FORMAT_RESOLVE_PROPERTIES_ANDROID_LAYOUT, 32);
+structure!(PhysicalDeviceExternalFormatResolvePropertiesANDROID, PHYSICAL_DEVICE_EXTERNAL_FORMAT_RESOLVE_PROPERTIES_ANDROID_LAYOUT);
 pub static PHYSICAL_DEVICE_EXTERNAL_FORMAT_RESOLVE_PROPERTIES_ANDROID_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceExternalFormatResolvePropertiesANDROID",
     size: 32,
@@ -46,27 +44,26 @@ pub static PHYSICAL_DEVICE_EXTERNAL_FORMAT_RESOLVE_PROPERTIES_ANDROID_LAYOUT: La
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("nullColorAttachmentWithExternalFormatResolve", 16, 1, Ty::Bool32),
-        f("externalFormatResolveChromaOffsetX", 20, 1, Ty::Enum(&CHROMA_LOCATION_ENUM)),
-        f("externalFormatResolveChromaOffsetY", 24, 1, Ty::Enum(&CHROMA_LOCATION_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "nullColorAttachmentWithExternalFormatResolve", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "externalFormatResolveChromaOffsetX", at: 20, ty: Ty::Enum(&CHROMA_LOCATION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "externalFormatResolveChromaOffsetY", at: 24, ty: Ty::Enum(&CHROMA_LOCATION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AndroidHardwareBufferFormatResolvePropertiesANDROID {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub color_attachment_format: Format,
 }
-structure!(AndroidHardwareBufferFormatResolvePropertiesANDROID, ANDROID_HARDWARE_BUFFER_FORMAT_RESOLVE_PROPERTIES_ANDROID_LAYOUT, 24);
+structure!(AndroidHardwareBufferFormatResolvePropertiesANDROID, ANDROID_HARDWARE_BUFFER_FORMAT_RESOLVE_PROPERTIES_ANDROID_LAYOUT);
 pub static ANDROID_HARDWARE_BUFFER_FORMAT_RESOLVE_PROPERTIES_ANDROID_LAYOUT: Layout = Layout {
     name: "VkAndroidHardwareBufferFormatResolvePropertiesANDROID",
     size: 24,
@@ -75,13 +72,13 @@ pub static ANDROID_HARDWARE_BUFFER_FORMAT_RESOLVE_PROPERTIES_ANDROID_LAYOUT: Lay
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("colorAttachmentFormat", 16, 1, Ty::Enum(&FORMAT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "colorAttachmentFormat", at: 16, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,13 +2,12 @@
 // VK_ANDROID_external_memory_android_hardware_buffer.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AndroidHardwareBufferUsageANDROID {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub android_hardware_buffer_usage: u64,
 }
-structure!(AndroidHardwareBufferUsageANDROID, ANDROID_HARDWARE_BUFFER_USAGE_ANDROID_LAYOUT, 24);
+structure!(AndroidHardwareBufferUsageANDROID, ANDROID_HARDWARE_BUFFER_USAGE_ANDROID_LAYOUT);
 pub static ANDROID_HARDWARE_BUFFER_USAGE_ANDROID_LAYOUT: Layout = Layout {
     name: "VkAndroidHardwareBufferUsageANDROID",
     size: 24,
@@ -17,26 +16,25 @@ pub static ANDROID_HARDWARE_BUFFER_USAGE_ANDROID_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("androidHardwareBufferUsage", 16, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "androidHardwareBufferUsage", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AndroidHardwareBufferPropertiesANDROID {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub allocation_size: u64,
     pub memory_type_bits: u32,
 }
-structure!(AndroidHardwareBufferPropertiesANDROID, ANDROID_HARDWARE_BUFFER_PROPERTIES_ANDROID_LAYOUT, 32);
+structure!(AndroidHardwareBufferPropertiesANDROID, ANDROID_HARDWARE_BUFFER_PROPERTIES_ANDROID_LAYOUT);
 pub static ANDROID_HARDWARE_BUFFER_PROPERTIES_ANDROID_LAYOUT: Layout = Layout {
     name: "VkAndroidHardwareBufferPropertiesANDROID",
     size: 32,
@@ -45,20 +43,19 @@ pub static ANDROID_HARDWARE_BUFFER_PROPERTIES_ANDROID_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("allocationSize", 16, 1, Ty::U64),
-        f("memoryTypeBits", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "allocationSize", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryTypeBits", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AndroidHardwareBufferFormatPropertiesANDROID {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -71,7 +68,7 @@ pub struct AndroidHardwareBufferFormatPropertiesANDROID {
     pub suggested_x_chroma_offset: ChromaLocation,
     pub suggested_y_chroma_offset: ChromaLocation,
 }
-structure!(AndroidHardwareBufferFormatPropertiesANDROID, ANDROID_HARDWARE_BUFFER_FORMAT_PROPERTIES_ANDROID_LAYOUT, 72);
+structure!(AndroidHardwareBufferFormatPropertiesANDROID, ANDROID_HARDWARE_BUFFER_FORMAT_PROPERTIES_ANDROID_LAYOUT);
 pub static ANDROID_HARDWARE_BUFFER_FORMAT_PROPERTIES_ANDROID_LAYOUT: Layout = Layout {
     name: "VkAndroidHardwareBufferFormatPropertiesANDROID",
     size: 72,
@@ -80,32 +77,31 @@ pub static ANDROID_HARDWARE_BUFFER_FORMAT_PROPERTIES_ANDROID_LAYOUT: Layout = La
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("format", 16, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("externalFormat", 24, 1, Ty::U64),
-        f("formatFeatures", 32, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS_ENUM)),
-        f("samplerYcbcrConversionComponents", 36, 1, Ty::Struct(&COMPONENT_MAPPING_LAYOUT)),
-        f("suggestedYcbcrModel", 52, 1, Ty::Enum(&SAMPLER_YCBCR_MODEL_CONVERSION_ENUM)),
-        f("suggestedYcbcrRange", 56, 1, Ty::Enum(&SAMPLER_YCBCR_RANGE_ENUM)),
-        f("suggestedXChromaOffset", 60, 1, Ty::Enum(&CHROMA_LOCATION_ENUM)),
-        f("suggestedYChromaOffset", 64, 1, Ty::Enum(&CHROMA_LOCATION_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "format", at: 16, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "externalFormat", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "formatFeatures", at: 32, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerYcbcrConversionComponents", at: 36, ty: Ty::Struct(&COMPONENT_MAPPING_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "suggestedYcbcrModel", at: 52, ty: Ty::Enum(&SAMPLER_YCBCR_MODEL_CONVERSION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "suggestedYcbcrRange", at: 56, ty: Ty::Enum(&SAMPLER_YCBCR_RANGE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "suggestedXChromaOffset", at: 60, ty: Ty::Enum(&CHROMA_LOCATION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "suggestedYChromaOffset", at: 64, ty: Ty::Enum(&CHROMA_LOCATION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(68, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 68, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImportAndroidHardwareBufferInfoANDROID {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub buffer: Ptr<Opaque>,
 }
-structure!(ImportAndroidHardwareBufferInfoANDROID, IMPORT_ANDROID_HARDWARE_BUFFER_INFO_ANDROID_LAYOUT, 24);
+structure!(ImportAndroidHardwareBufferInfoANDROID, IMPORT_ANDROID_HARDWARE_BUFFER_INFO_ANDROID_LAYOUT);
 pub static IMPORT_ANDROID_HARDWARE_BUFFER_INFO_ANDROID_LAYOUT: Layout = Layout {
     name: "VkImportAndroidHardwareBufferInfoANDROID",
     size: 24,
@@ -114,26 +110,25 @@ pub static IMPORT_ANDROID_HARDWARE_BUFFER_INFO_ANDROID_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("buffer", 16, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "buffer", at: 16, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 16 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryGetAndroidHardwareBufferInfoANDROID {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub memory: DeviceMemory,
 }
-structure!(MemoryGetAndroidHardwareBufferInfoANDROID, MEMORY_GET_ANDROID_HARDWARE_BUFFER_INFO_ANDROID_LAYOUT, 24);
+structure!(MemoryGetAndroidHardwareBufferInfoANDROID, MEMORY_GET_ANDROID_HARDWARE_BUFFER_INFO_ANDROID_LAYOUT);
 pub static MEMORY_GET_ANDROID_HARDWARE_BUFFER_INFO_ANDROID_LAYOUT: Layout = Layout {
     name: "VkMemoryGetAndroidHardwareBufferInfoANDROID",
     size: 24,
@@ -142,26 +137,25 @@ pub static MEMORY_GET_ANDROID_HARDWARE_BUFFER_INFO_ANDROID_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memory", 16, 1, Ty::Handle(HandleType::DeviceMemory)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memory", at: 16, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExternalFormatANDROID {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub external_format: u64,
 }
-structure!(ExternalFormatANDROID, EXTERNAL_FORMAT_ANDROID_LAYOUT, 24);
+structure!(ExternalFormatANDROID, EXTERNAL_FORMAT_ANDROID_LAYOUT);
 pub static EXTERNAL_FORMAT_ANDROID_LAYOUT: Layout = Layout {
     name: "VkExternalFormatANDROID",
     size: 24,
@@ -170,19 +164,18 @@ pub static EXTERNAL_FORMAT_ANDROID_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("externalFormat", 16, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "externalFormat", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AndroidHardwareBufferFormatProperties2ANDROID {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -195,7 +188,7 @@ pub struct AndroidHardwareBufferFormatProperties2ANDROID {
     pub suggested_x_chroma_offset: ChromaLocation,
     pub suggested_y_chroma_offset: ChromaLocation,
 }
-structure!(AndroidHardwareBufferFormatProperties2ANDROID, ANDROID_HARDWARE_BUFFER_FORMAT_PROPERTIES2_ANDROID_LAYOUT, 72);
+structure!(AndroidHardwareBufferFormatProperties2ANDROID, ANDROID_HARDWARE_BUFFER_FORMAT_PROPERTIES2_ANDROID_LAYOUT);
 pub static ANDROID_HARDWARE_BUFFER_FORMAT_PROPERTIES2_ANDROID_LAYOUT: Layout = Layout {
     name: "VkAndroidHardwareBufferFormatProperties2ANDROID",
     size: 72,
@@ -204,32 +197,31 @@ pub static ANDROID_HARDWARE_BUFFER_FORMAT_PROPERTIES2_ANDROID_LAYOUT: Layout = L
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("format", 16, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("externalFormat", 24, 1, Ty::U64),
-        f("formatFeatures", 32, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM)),
-        f("samplerYcbcrConversionComponents", 40, 1, Ty::Struct(&COMPONENT_MAPPING_LAYOUT)),
-        f("suggestedYcbcrModel", 56, 1, Ty::Enum(&SAMPLER_YCBCR_MODEL_CONVERSION_ENUM)),
-        f("suggestedYcbcrRange", 60, 1, Ty::Enum(&SAMPLER_YCBCR_RANGE_ENUM)),
-        f("suggestedXChromaOffset", 64, 1, Ty::Enum(&CHROMA_LOCATION_ENUM)),
-        f("suggestedYChromaOffset", 68, 1, Ty::Enum(&CHROMA_LOCATION_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "format", at: 16, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "externalFormat", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "formatFeatures", at: 32, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerYcbcrConversionComponents", at: 40, ty: Ty::Struct(&COMPONENT_MAPPING_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "suggestedYcbcrModel", at: 56, ty: Ty::Enum(&SAMPLER_YCBCR_MODEL_CONVERSION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "suggestedYcbcrRange", at: 60, ty: Ty::Enum(&SAMPLER_YCBCR_RANGE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "suggestedXChromaOffset", at: 64, ty: Ty::Enum(&CHROMA_LOCATION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "suggestedYChromaOffset", at: 68, ty: Ty::Enum(&CHROMA_LOCATION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetAndroidHardwareBufferPropertiesANDROIDParams {
     pub device: Device,
     pub buffer: Ptr<Opaque>,
     pub p_properties: Ptr<AndroidHardwareBufferPropertiesANDROID>,
 }
-structure!(GetAndroidHardwareBufferPropertiesANDROIDParams, GET_ANDROID_HARDWARE_BUFFER_PROPERTIES_ANDROID_PARAMS_LAYOUT, 24);
+image!(GetAndroidHardwareBufferPropertiesANDROIDParams, GET_ANDROID_HARDWARE_BUFFER_PROPERTIES_ANDROID_PARAMS_LAYOUT);
 pub static GET_ANDROID_HARDWARE_BUFFER_PROPERTIES_ANDROID_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetAndroidHardwareBufferPropertiesANDROID",
     size: 24,
@@ -238,9 +230,9 @@ pub static GET_ANDROID_HARDWARE_BUFFER_PROPERTIES_ANDROID_PARAMS_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("buffer", 8, 1, Ty::Opaque),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ANDROID_HARDWARE_BUFFER_PROPERTIES_ANDROID_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "buffer", at: 8, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ANDROID_HARDWARE_BUFFER_PROPERTIES_ANDROID_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -252,12 +244,11 @@ pub static GET_ANDROID_HARDWARE_BUFFER_PROPERTIES_ANDROID_PARAMS_LAYOUT: Layout 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetAndroidHardwareBufferPropertiesANDROIDOutputs {
     pub result: Result,
     pub p_properties: Ptr<AndroidHardwareBufferPropertiesANDROID>,
 }
-structure!(GetAndroidHardwareBufferPropertiesANDROIDOutputs, GET_ANDROID_HARDWARE_BUFFER_PROPERTIES_ANDROID_OUTPUTS_LAYOUT, 16);
+image!(GetAndroidHardwareBufferPropertiesANDROIDOutputs, GET_ANDROID_HARDWARE_BUFFER_PROPERTIES_ANDROID_OUTPUTS_LAYOUT);
 pub static GET_ANDROID_HARDWARE_BUFFER_PROPERTIES_ANDROID_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetAndroidHardwareBufferPropertiesANDROID:outputs",
     size: 16,
@@ -266,13 +257,13 @@ pub static GET_ANDROID_HARDWARE_BUFFER_PROPERTIES_ANDROID_OUTPUTS_LAYOUT: Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ANDROID_HARDWARE_BUFFER_PROPERTIES_ANDROID_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ANDROID_HARDWARE_BUFFER_PROPERTIES_ANDROID_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&ANDROID_HARDWARE_BUFFER_PROPERTIES_ANDROID_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetAndroidHardwareBufferPropertiesANDROID = unsafe extern "system" fn(Device, Ptr<Opaque>, Ptr<AndroidHardwareBufferPropertiesANDROID>) -> Result;
@@ -290,13 +281,12 @@ pub static GET_ANDROID_HARDWARE_BUFFER_PROPERTIES_ANDROID_COMMAND: CommandDesc =
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryAndroidHardwareBufferANDROIDParams {
     pub device: Device,
     pub p_info: Ptr<MemoryGetAndroidHardwareBufferInfoANDROID>,
     pub p_buffer: Ptr<Opaque>,
 }
-structure!(GetMemoryAndroidHardwareBufferANDROIDParams, GET_MEMORY_ANDROID_HARDWARE_BUFFER_ANDROID_PARAMS_LAYOUT, 24);
+image!(GetMemoryAndroidHardwareBufferANDROIDParams, GET_MEMORY_ANDROID_HARDWARE_BUFFER_ANDROID_PARAMS_LAYOUT);
 pub static GET_MEMORY_ANDROID_HARDWARE_BUFFER_ANDROID_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryAndroidHardwareBufferANDROID",
     size: 24,
@@ -305,9 +295,9 @@ pub static GET_MEMORY_ANDROID_HARDWARE_BUFFER_ANDROID_PARAMS_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_GET_ANDROID_HARDWARE_BUFFER_INFO_ANDROID_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pBuffer", 16, 1, Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_GET_ANDROID_HARDWARE_BUFFER_INFO_ANDROID_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBuffer", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -319,12 +309,11 @@ pub static GET_MEMORY_ANDROID_HARDWARE_BUFFER_ANDROID_PARAMS_LAYOUT: Layout = La
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryAndroidHardwareBufferANDROIDOutputs {
     pub result: Result,
     pub p_buffer: Ptr<Opaque>,
 }
-structure!(GetMemoryAndroidHardwareBufferANDROIDOutputs, GET_MEMORY_ANDROID_HARDWARE_BUFFER_ANDROID_OUTPUTS_LAYOUT, 16);
+image!(GetMemoryAndroidHardwareBufferANDROIDOutputs, GET_MEMORY_ANDROID_HARDWARE_BUFFER_ANDROID_OUTPUTS_LAYOUT);
 pub static GET_MEMORY_ANDROID_HARDWARE_BUFFER_ANDROID_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryAndroidHardwareBufferANDROID:outputs",
     size: 16,
@@ -333,13 +322,13 @@ pub static GET_MEMORY_ANDROID_HARDWARE_BUFFER_ANDROID_OUTPUTS_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pBuffer", 8, 1, Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBuffer", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetMemoryAndroidHardwareBufferANDROID = unsafe extern "system" fn(Device, Ptr<MemoryGetAndroidHardwareBufferInfoANDROID>, Ptr<Opaque>) -> Result;

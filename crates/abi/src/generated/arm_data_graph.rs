@@ -2,7 +2,6 @@
 // VK_ARM_data_graph.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDataGraphFeaturesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -12,7 +11,7 @@ pub struct PhysicalDeviceDataGraphFeaturesARM {
     pub data_graph_descriptor_buffer: Bool32,
     pub data_graph_shader_module: Bool32,
 }
-structure!(PhysicalDeviceDataGraphFeaturesARM, PHYSICAL_DEVICE_DATA_GRAPH_FEATURES_ARM_LAYOUT, 40);
+structure!(PhysicalDeviceDataGraphFeaturesARM, PHYSICAL_DEVICE_DATA_GRAPH_FEATURES_ARM_LAYOUT);
 pub static PHYSICAL_DEVICE_DATA_GRAPH_FEATURES_ARM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDataGraphFeaturesARM",
     size: 40,
@@ -21,32 +20,31 @@ pub static PHYSICAL_DEVICE_DATA_GRAPH_FEATURES_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("dataGraph", 16, 1, Ty::Bool32),
-        f("dataGraphUpdateAfterBind", 20, 1, Ty::Bool32),
-        f("dataGraphSpecializationConstants", 24, 1, Ty::Bool32),
-        f("dataGraphDescriptorBuffer", 28, 1, Ty::Bool32),
-        f("dataGraphShaderModule", 32, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dataGraph", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dataGraphUpdateAfterBind", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dataGraphSpecializationConstants", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dataGraphDescriptorBuffer", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dataGraphShaderModule", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(DataGraphPipelineSessionARM, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphPipelineConstantARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub id: u32,
     pub p_constant_data: Ptr<Opaque>,
 }
-structure!(DataGraphPipelineConstantARM, DATA_GRAPH_PIPELINE_CONSTANT_ARM_LAYOUT, 32);
+structure!(DataGraphPipelineConstantARM, DATA_GRAPH_PIPELINE_CONSTANT_ARM_LAYOUT);
 pub static DATA_GRAPH_PIPELINE_CONSTANT_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphPipelineConstantARM",
     size: 32,
@@ -55,21 +53,20 @@ pub static DATA_GRAPH_PIPELINE_CONSTANT_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("id", 16, 1, Ty::U32),
-        f("pConstantData", 24, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::TensorConstant), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "id", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pConstantData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::TensorConstant), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Blob(Blob::TensorConstant), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphPipelineResourceInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -77,7 +74,7 @@ pub struct DataGraphPipelineResourceInfoARM {
     pub binding: u32,
     pub array_element: u32,
 }
-structure!(DataGraphPipelineResourceInfoARM, DATA_GRAPH_PIPELINE_RESOURCE_INFO_ARM_LAYOUT, 32);
+structure!(DataGraphPipelineResourceInfoARM, DATA_GRAPH_PIPELINE_RESOURCE_INFO_ARM_LAYOUT);
 pub static DATA_GRAPH_PIPELINE_RESOURCE_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphPipelineResourceInfoARM",
     size: 32,
@@ -86,27 +83,26 @@ pub static DATA_GRAPH_PIPELINE_RESOURCE_INFO_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("descriptorSet", 16, 1, Ty::U32),
-        f("binding", 20, 1, Ty::U32),
-        f("arrayElement", 24, 1, Ty::U32).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "descriptorSet", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "binding", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "arrayElement", at: 24, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphPipelineCompilerControlCreateInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_vendor_options: Ptr<u8>,
 }
-structure!(DataGraphPipelineCompilerControlCreateInfoARM, DATA_GRAPH_PIPELINE_COMPILER_CONTROL_CREATE_INFO_ARM_LAYOUT, 24);
+structure!(DataGraphPipelineCompilerControlCreateInfoARM, DATA_GRAPH_PIPELINE_COMPILER_CONTROL_CREATE_INFO_ARM_LAYOUT);
 pub static DATA_GRAPH_PIPELINE_COMPILER_CONTROL_CREATE_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphPipelineCompilerControlCreateInfoARM",
     size: 24,
@@ -115,20 +111,19 @@ pub static DATA_GRAPH_PIPELINE_COMPILER_CONTROL_CREATE_INFO_ARM_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pVendorOptions", 16, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pVendorOptions", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphPipelineCreateInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -137,7 +132,7 @@ pub struct DataGraphPipelineCreateInfoARM {
     pub resource_info_count: u32,
     pub p_resource_infos: Ptr<DataGraphPipelineResourceInfoARM>,
 }
-structure!(DataGraphPipelineCreateInfoARM, DATA_GRAPH_PIPELINE_CREATE_INFO_ARM_LAYOUT, 48);
+structure!(DataGraphPipelineCreateInfoARM, DATA_GRAPH_PIPELINE_CREATE_INFO_ARM_LAYOUT);
 pub static DATA_GRAPH_PIPELINE_CREATE_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphPipelineCreateInfoARM",
     size: 48,
@@ -146,24 +141,23 @@ pub static DATA_GRAPH_PIPELINE_CREATE_INFO_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&PIPELINE_CREATE_FLAG_BITS2_ENUM)).optional(),
-        f("layout", 24, 1, Ty::Handle(HandleType::PipelineLayout)),
-        f("resourceInfoCount", 32, 1, Ty::U32).optional(),
-        f("pResourceInfos", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_RESOURCE_INFO_ARM_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&PIPELINE_CREATE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "layout", at: 24, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "resourceInfoCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pResourceInfos", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_RESOURCE_INFO_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::PipelineLayout },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_RESOURCE_INFO_ARM_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_RESOURCE_INFO_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4), s(32, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphPipelineShaderModuleCreateInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -173,7 +167,7 @@ pub struct DataGraphPipelineShaderModuleCreateInfoARM {
     pub constant_count: u32,
     pub p_constants: Ptr<DataGraphPipelineConstantARM>,
 }
-structure!(DataGraphPipelineShaderModuleCreateInfoARM, DATA_GRAPH_PIPELINE_SHADER_MODULE_CREATE_INFO_ARM_LAYOUT, 56);
+structure!(DataGraphPipelineShaderModuleCreateInfoARM, DATA_GRAPH_PIPELINE_SHADER_MODULE_CREATE_INFO_ARM_LAYOUT);
 pub static DATA_GRAPH_PIPELINE_SHADER_MODULE_CREATE_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphPipelineShaderModuleCreateInfoARM",
     size: 56,
@@ -182,34 +176,33 @@ pub static DATA_GRAPH_PIPELINE_SHADER_MODULE_CREATE_INFO_ARM_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("module", 16, 1, Ty::Handle(HandleType::ShaderModule)).optional(),
-        f("pName", 24, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSpecializationInfo", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SPECIALIZATION_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("constantCount", 40, 1, Ty::U32).optional(),
-        f("pConstants", 48, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_CONSTANT_ARM_LAYOUT), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "module", at: 16, ty: Ty::Handle(HandleType::ShaderModule), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pName", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSpecializationInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPECIALIZATION_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "constantCount", at: 40, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pConstants", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_CONSTANT_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::ShaderModule },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&SPECIALIZATION_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_CONSTANT_ARM_LAYOUT), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_CONSTANT_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(44, 4)],
-    keep: &[s(0, 4), s(40, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 40, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphPipelineSessionCreateInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: DataGraphPipelineSessionCreateFlagsARM,
     pub data_graph_pipeline: Pipeline,
 }
-structure!(DataGraphPipelineSessionCreateInfoARM, DATA_GRAPH_PIPELINE_SESSION_CREATE_INFO_ARM_LAYOUT, 32);
+structure!(DataGraphPipelineSessionCreateInfoARM, DATA_GRAPH_PIPELINE_SESSION_CREATE_INFO_ARM_LAYOUT);
 pub static DATA_GRAPH_PIPELINE_SESSION_CREATE_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphPipelineSessionCreateInfoARM",
     size: 32,
@@ -218,27 +211,26 @@ pub static DATA_GRAPH_PIPELINE_SESSION_CREATE_INFO_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&DATA_GRAPH_PIPELINE_SESSION_CREATE_FLAG_BITS_ARM_ENUM)).optional(),
-        f("dataGraphPipeline", 24, 1, Ty::Handle(HandleType::Pipeline)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&DATA_GRAPH_PIPELINE_SESSION_CREATE_FLAG_BITS_ARM_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dataGraphPipeline", at: 24, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::Pipeline },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphPipelineSessionBindPointRequirementsInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub session: DataGraphPipelineSessionARM,
 }
-structure!(DataGraphPipelineSessionBindPointRequirementsInfoARM, DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENTS_INFO_ARM_LAYOUT, 24);
+structure!(DataGraphPipelineSessionBindPointRequirementsInfoARM, DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENTS_INFO_ARM_LAYOUT);
 pub static DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENTS_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphPipelineSessionBindPointRequirementsInfoARM",
     size: 24,
@@ -247,20 +239,19 @@ pub static DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENTS_INFO_ARM_LAYOUT: 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("session", 16, 1, Ty::Handle(HandleType::DataGraphPipelineSessionARM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "session", at: 16, ty: Ty::Handle(HandleType::DataGraphPipelineSessionARM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::DataGraphPipelineSessionARM },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphPipelineSessionBindPointRequirementARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -268,7 +259,7 @@ pub struct DataGraphPipelineSessionBindPointRequirementARM {
     pub bind_point_type: DataGraphPipelineSessionBindPointTypeARM,
     pub num_objects: u32,
 }
-structure!(DataGraphPipelineSessionBindPointRequirementARM, DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENT_ARM_LAYOUT, 32);
+structure!(DataGraphPipelineSessionBindPointRequirementARM, DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENT_ARM_LAYOUT);
 pub static DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENT_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphPipelineSessionBindPointRequirementARM",
     size: 32,
@@ -277,21 +268,20 @@ pub static DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENT_ARM_LAYOUT: Layout
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("bindPoint", 16, 1, Ty::Enum(&DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_ARM_ENUM)),
-        f("bindPointType", 20, 1, Ty::Enum(&DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_TYPE_ARM_ENUM)),
-        f("numObjects", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "bindPoint", at: 16, ty: Ty::Enum(&DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bindPointType", at: 20, ty: Ty::Enum(&DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_TYPE_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "numObjects", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphPipelineSessionMemoryRequirementsInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -299,7 +289,7 @@ pub struct DataGraphPipelineSessionMemoryRequirementsInfoARM {
     pub bind_point: DataGraphPipelineSessionBindPointARM,
     pub object_index: u32,
 }
-structure!(DataGraphPipelineSessionMemoryRequirementsInfoARM, DATA_GRAPH_PIPELINE_SESSION_MEMORY_REQUIREMENTS_INFO_ARM_LAYOUT, 32);
+structure!(DataGraphPipelineSessionMemoryRequirementsInfoARM, DATA_GRAPH_PIPELINE_SESSION_MEMORY_REQUIREMENTS_INFO_ARM_LAYOUT);
 pub static DATA_GRAPH_PIPELINE_SESSION_MEMORY_REQUIREMENTS_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphPipelineSessionMemoryRequirementsInfoARM",
     size: 32,
@@ -308,22 +298,21 @@ pub static DATA_GRAPH_PIPELINE_SESSION_MEMORY_REQUIREMENTS_INFO_ARM_LAYOUT: Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("session", 16, 1, Ty::Handle(HandleType::DataGraphPipelineSessionARM)),
-        f("bindPoint", 24, 1, Ty::Enum(&DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_ARM_ENUM)),
-        f("objectIndex", 28, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "session", at: 16, ty: Ty::Handle(HandleType::DataGraphPipelineSessionARM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bindPoint", at: 24, ty: Ty::Enum(&DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "objectIndex", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::DataGraphPipelineSessionARM },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BindDataGraphPipelineSessionMemoryInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -333,7 +322,7 @@ pub struct BindDataGraphPipelineSessionMemoryInfoARM {
     pub memory: DeviceMemory,
     pub memory_offset: u64,
 }
-structure!(BindDataGraphPipelineSessionMemoryInfoARM, BIND_DATA_GRAPH_PIPELINE_SESSION_MEMORY_INFO_ARM_LAYOUT, 48);
+structure!(BindDataGraphPipelineSessionMemoryInfoARM, BIND_DATA_GRAPH_PIPELINE_SESSION_MEMORY_INFO_ARM_LAYOUT);
 pub static BIND_DATA_GRAPH_PIPELINE_SESSION_MEMORY_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkBindDataGraphPipelineSessionMemoryInfoARM",
     size: 48,
@@ -342,31 +331,30 @@ pub static BIND_DATA_GRAPH_PIPELINE_SESSION_MEMORY_INFO_ARM_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("session", 16, 1, Ty::Handle(HandleType::DataGraphPipelineSessionARM)),
-        f("bindPoint", 24, 1, Ty::Enum(&DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_ARM_ENUM)),
-        f("objectIndex", 28, 1, Ty::U32),
-        f("memory", 32, 1, Ty::Handle(HandleType::DeviceMemory)),
-        f("memoryOffset", 40, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "session", at: 16, ty: Ty::Handle(HandleType::DataGraphPipelineSessionARM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bindPoint", at: 24, ty: Ty::Enum(&DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "objectIndex", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memory", at: 32, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryOffset", at: 40, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::DataGraphPipelineSessionARM },
         Work::Handles { at: 32, count: 1, ty: HandleType::DeviceMemory },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphPipelineInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub data_graph_pipeline: Pipeline,
 }
-structure!(DataGraphPipelineInfoARM, DATA_GRAPH_PIPELINE_INFO_ARM_LAYOUT, 24);
+structure!(DataGraphPipelineInfoARM, DATA_GRAPH_PIPELINE_INFO_ARM_LAYOUT);
 pub static DATA_GRAPH_PIPELINE_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphPipelineInfoARM",
     size: 24,
@@ -375,20 +363,19 @@ pub static DATA_GRAPH_PIPELINE_INFO_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("dataGraphPipeline", 16, 1, Ty::Handle(HandleType::Pipeline)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dataGraphPipeline", at: 16, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Pipeline },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphPipelinePropertyQueryResultARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -397,7 +384,7 @@ pub struct DataGraphPipelinePropertyQueryResultARM {
     pub data_size: u64,
     pub p_data: Ptr<u8>,
 }
-structure!(DataGraphPipelinePropertyQueryResultARM, DATA_GRAPH_PIPELINE_PROPERTY_QUERY_RESULT_ARM_LAYOUT, 40);
+structure!(DataGraphPipelinePropertyQueryResultARM, DATA_GRAPH_PIPELINE_PROPERTY_QUERY_RESULT_ARM_LAYOUT);
 pub static DATA_GRAPH_PIPELINE_PROPERTY_QUERY_RESULT_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphPipelinePropertyQueryResultARM",
     size: 40,
@@ -406,30 +393,29 @@ pub static DATA_GRAPH_PIPELINE_PROPERTY_QUERY_RESULT_ARM_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("property", 16, 1, Ty::Enum(&DATA_GRAPH_PIPELINE_PROPERTY_ARM_ENUM)),
-        f("isText", 20, 1, Ty::Bool32),
-        f("dataSize", 24, 1, Ty::Size).optional(),
-        f("pData", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(24, 8)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "property", at: 16, ty: Ty::Enum(&DATA_GRAPH_PIPELINE_PROPERTY_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "isText", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dataSize", at: 24, ty: Ty::Size, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pData", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 24, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(24, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 24, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(24, 8)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 8 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphPipelineIdentifierCreateInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub identifier_size: u32,
     pub p_identifier: Ptr<u8>,
 }
-structure!(DataGraphPipelineIdentifierCreateInfoARM, DATA_GRAPH_PIPELINE_IDENTIFIER_CREATE_INFO_ARM_LAYOUT, 32);
+structure!(DataGraphPipelineIdentifierCreateInfoARM, DATA_GRAPH_PIPELINE_IDENTIFIER_CREATE_INFO_ARM_LAYOUT);
 pub static DATA_GRAPH_PIPELINE_IDENTIFIER_CREATE_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphPipelineIdentifierCreateInfoARM",
     size: 32,
@@ -438,27 +424,26 @@ pub static DATA_GRAPH_PIPELINE_IDENTIFIER_CREATE_INFO_ARM_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("identifierSize", 16, 1, Ty::U32),
-        f("pIdentifier", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "identifierSize", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIdentifier", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphPipelineDispatchInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: DataGraphPipelineDispatchFlagsARM,
 }
-structure!(DataGraphPipelineDispatchInfoARM, DATA_GRAPH_PIPELINE_DISPATCH_INFO_ARM_LAYOUT, 24);
+structure!(DataGraphPipelineDispatchInfoARM, DATA_GRAPH_PIPELINE_DISPATCH_INFO_ARM_LAYOUT);
 pub static DATA_GRAPH_PIPELINE_DISPATCH_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphPipelineDispatchInfoARM",
     size: 24,
@@ -467,24 +452,23 @@ pub static DATA_GRAPH_PIPELINE_DISPATCH_INFO_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&DATA_GRAPH_PIPELINE_DISPATCH_FLAG_BITS_ARM_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&DATA_GRAPH_PIPELINE_DISPATCH_FLAG_BITS_ARM_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDataGraphProcessingEngineARM {
     pub type_: PhysicalDeviceDataGraphProcessingEngineTypeARM,
     pub is_foreign: Bool32,
 }
-structure!(PhysicalDeviceDataGraphProcessingEngineARM, PHYSICAL_DEVICE_DATA_GRAPH_PROCESSING_ENGINE_ARM_LAYOUT, 8);
+structure!(PhysicalDeviceDataGraphProcessingEngineARM, PHYSICAL_DEVICE_DATA_GRAPH_PROCESSING_ENGINE_ARM_LAYOUT);
 pub static PHYSICAL_DEVICE_DATA_GRAPH_PROCESSING_ENGINE_ARM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDataGraphProcessingEngineARM",
     size: 8,
@@ -493,8 +477,8 @@ pub static PHYSICAL_DEVICE_DATA_GRAPH_PROCESSING_ENGINE_ARM_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("type", 0, 1, Ty::Enum(&PHYSICAL_DEVICE_DATA_GRAPH_PROCESSING_ENGINE_TYPE_ARM_ENUM)),
-        f("isForeign", 4, 1, Ty::Bool32),
+        Field { name: "type", at: 0, ty: Ty::Enum(&PHYSICAL_DEVICE_DATA_GRAPH_PROCESSING_ENGINE_TYPE_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "isForeign", at: 4, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -502,14 +486,13 @@ pub static PHYSICAL_DEVICE_DATA_GRAPH_PROCESSING_ENGINE_ARM_LAYOUT: Layout = Lay
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct QueueFamilyDataGraphPropertiesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub engine: PhysicalDeviceDataGraphProcessingEngineARM,
     pub operation: PhysicalDeviceDataGraphOperationSupportARM,
 }
-structure!(QueueFamilyDataGraphPropertiesARM, QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT, 160);
+structure!(QueueFamilyDataGraphPropertiesARM, QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT);
 pub static QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT: Layout = Layout {
     name: "VkQueueFamilyDataGraphPropertiesARM",
     size: 160,
@@ -518,28 +501,27 @@ pub static QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("engine", 16, 1, Ty::Struct(&PHYSICAL_DEVICE_DATA_GRAPH_PROCESSING_ENGINE_ARM_LAYOUT)),
-        f("operation", 24, 1, Ty::Struct(&PHYSICAL_DEVICE_DATA_GRAPH_OPERATION_SUPPORT_ARM_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "engine", at: 16, ty: Ty::Struct(&PHYSICAL_DEVICE_DATA_GRAPH_PROCESSING_ENGINE_ARM_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "operation", at: 24, ty: Ty::Struct(&PHYSICAL_DEVICE_DATA_GRAPH_OPERATION_SUPPORT_ARM_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Text { at: 28, size: 128 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphProcessingEngineCreateInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub processing_engine_count: u32,
     pub p_processing_engines: Ptr<PhysicalDeviceDataGraphProcessingEngineARM>,
 }
-structure!(DataGraphProcessingEngineCreateInfoARM, DATA_GRAPH_PROCESSING_ENGINE_CREATE_INFO_ARM_LAYOUT, 32);
+structure!(DataGraphProcessingEngineCreateInfoARM, DATA_GRAPH_PROCESSING_ENGINE_CREATE_INFO_ARM_LAYOUT);
 pub static DATA_GRAPH_PROCESSING_ENGINE_CREATE_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphProcessingEngineCreateInfoARM",
     size: 32,
@@ -548,28 +530,27 @@ pub static DATA_GRAPH_PROCESSING_ENGINE_CREATE_INFO_ARM_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("processingEngineCount", 16, 1, Ty::U32),
-        f("pProcessingEngines", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_DATA_GRAPH_PROCESSING_ENGINE_ARM_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "processingEngineCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProcessingEngines", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_DATA_GRAPH_PROCESSING_ENGINE_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_DATA_GRAPH_PROCESSING_ENGINE_ARM_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_DATA_GRAPH_PROCESSING_ENGINE_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceQueueFamilyDataGraphProcessingEngineInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub queue_family_index: u32,
     pub engine_type: PhysicalDeviceDataGraphProcessingEngineTypeARM,
 }
-structure!(PhysicalDeviceQueueFamilyDataGraphProcessingEngineInfoARM, PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_INFO_ARM_LAYOUT, 24);
+structure!(PhysicalDeviceQueueFamilyDataGraphProcessingEngineInfoARM, PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_INFO_ARM_LAYOUT);
 pub static PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceQueueFamilyDataGraphProcessingEngineInfoARM",
     size: 24,
@@ -578,27 +559,26 @@ pub static PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_INFO_ARM_LA
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("queueFamilyIndex", 16, 1, Ty::U32),
-        f("engineType", 20, 1, Ty::Enum(&PHYSICAL_DEVICE_DATA_GRAPH_PROCESSING_ENGINE_TYPE_ARM_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "queueFamilyIndex", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "engineType", at: 20, ty: Ty::Enum(&PHYSICAL_DEVICE_DATA_GRAPH_PROCESSING_ENGINE_TYPE_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct QueueFamilyDataGraphProcessingEnginePropertiesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub foreign_semaphore_handle_types: ExternalSemaphoreHandleTypeFlags,
     pub foreign_memory_handle_types: ExternalMemoryHandleTypeFlags,
 }
-structure!(QueueFamilyDataGraphProcessingEnginePropertiesARM, QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_PROPERTIES_ARM_LAYOUT, 24);
+structure!(QueueFamilyDataGraphProcessingEnginePropertiesARM, QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_PROPERTIES_ARM_LAYOUT);
 pub static QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_PROPERTIES_ARM_LAYOUT: Layout = Layout {
     name: "VkQueueFamilyDataGraphProcessingEnginePropertiesARM",
     size: 24,
@@ -607,26 +587,25 @@ pub static QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_PROPERTIES_ARM_LAYOUT: Layo
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("foreignSemaphoreHandleTypes", 16, 1, Ty::Flags(&EXTERNAL_SEMAPHORE_HANDLE_TYPE_FLAG_BITS_ENUM)),
-        f("foreignMemoryHandleTypes", 20, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "foreignSemaphoreHandleTypes", at: 16, ty: Ty::Flags(&EXTERNAL_SEMAPHORE_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "foreignMemoryHandleTypes", at: 20, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDataGraphOperationSupportARM {
     pub operation_type: PhysicalDeviceDataGraphOperationTypeARM,
     pub name: [u8; 128],
     pub version: u32,
 }
-structure!(PhysicalDeviceDataGraphOperationSupportARM, PHYSICAL_DEVICE_DATA_GRAPH_OPERATION_SUPPORT_ARM_LAYOUT, 136);
+structure!(PhysicalDeviceDataGraphOperationSupportARM, PHYSICAL_DEVICE_DATA_GRAPH_OPERATION_SUPPORT_ARM_LAYOUT);
 pub static PHYSICAL_DEVICE_DATA_GRAPH_OPERATION_SUPPORT_ARM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDataGraphOperationSupportARM",
     size: 136,
@@ -635,9 +614,9 @@ pub static PHYSICAL_DEVICE_DATA_GRAPH_OPERATION_SUPPORT_ARM_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("operationType", 0, 1, Ty::Enum(&PHYSICAL_DEVICE_DATA_GRAPH_OPERATION_TYPE_ARM_ENUM)),
-        f("name", 4, 128, Ty::Char),
-        f("version", 132, 1, Ty::U32),
+        Field { name: "operationType", at: 0, ty: Ty::Enum(&PHYSICAL_DEVICE_DATA_GRAPH_OPERATION_TYPE_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "name", at: 4, ty: Ty::Char, count: 128, is_optional: false, is_extern_sync: false },
+        Field { name: "version", at: 132, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Text { at: 4, size: 128 },
@@ -647,7 +626,6 @@ pub static PHYSICAL_DEVICE_DATA_GRAPH_OPERATION_SUPPORT_ARM_LAYOUT: Layout = Lay
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphPipelineConstantTensorSemiStructuredSparsityInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -655,7 +633,7 @@ pub struct DataGraphPipelineConstantTensorSemiStructuredSparsityInfoARM {
     pub zero_count: u32,
     pub group_size: u32,
 }
-structure!(DataGraphPipelineConstantTensorSemiStructuredSparsityInfoARM, DATA_GRAPH_PIPELINE_CONSTANT_TENSOR_SEMI_STRUCTURED_SPARSITY_INFO_ARM_LAYOUT, 32);
+structure!(DataGraphPipelineConstantTensorSemiStructuredSparsityInfoARM, DATA_GRAPH_PIPELINE_CONSTANT_TENSOR_SEMI_STRUCTURED_SPARSITY_INFO_ARM_LAYOUT);
 pub static DATA_GRAPH_PIPELINE_CONSTANT_TENSOR_SEMI_STRUCTURED_SPARSITY_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphPipelineConstantTensorSemiStructuredSparsityInfoARM",
     size: 32,
@@ -664,17 +642,17 @@ pub static DATA_GRAPH_PIPELINE_CONSTANT_TENSOR_SEMI_STRUCTURED_SPARSITY_INFO_ARM
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("dimension", 16, 1, Ty::U32),
-        f("zeroCount", 20, 1, Ty::U32),
-        f("groupSize", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dimension", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "zeroCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "groupSize", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(DataGraphPipelineSessionBindPointARM, i32);
@@ -782,7 +760,6 @@ pub static PHYSICAL_DEVICE_DATA_GRAPH_OPERATION_TYPE_ARM_ENUM: EnumDesc = EnumDe
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateDataGraphPipelinesARMParams {
     pub device: Device,
     pub deferred_operation: DeferredOperationKHR,
@@ -792,7 +769,7 @@ pub struct CreateDataGraphPipelinesARMParams {
     pub p_allocator: Ptr<Opaque>,
     pub p_pipelines: Ptr<Pipeline>,
 }
-structure!(CreateDataGraphPipelinesARMParams, CREATE_DATA_GRAPH_PIPELINES_ARM_PARAMS_LAYOUT, 56);
+image!(CreateDataGraphPipelinesARMParams, CREATE_DATA_GRAPH_PIPELINES_ARM_PARAMS_LAYOUT);
 pub static CREATE_DATA_GRAPH_PIPELINES_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateDataGraphPipelinesARM",
     size: 56,
@@ -801,35 +778,34 @@ pub static CREATE_DATA_GRAPH_PIPELINES_ARM_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("deferredOperation", 8, 1, Ty::Handle(HandleType::DeferredOperationKHR)).optional(),
-        f("pipelineCache", 16, 1, Ty::Handle(HandleType::PipelineCache)).optional(),
-        f("createInfoCount", 24, 1, Ty::U32),
-        f("pCreateInfos", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_CREATE_INFO_ARM_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 40, 1, Ty::Opaque).optional(),
-        f("pPipelines", 48, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deferredOperation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipelineCache", at: 16, ty: Ty::Handle(HandleType::PipelineCache), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "createInfoCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfos", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_CREATE_INFO_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 40, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPipelines", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR },
         Work::Handles { at: 16, count: 1, ty: HandleType::PipelineCache },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_CREATE_INFO_ARM_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_CREATE_INFO_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Opaque { at: 40 },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(28, 4)],
-    keep: &[s(24, 4)],
+    gaps: &[Span { at: 28, size: 4 }],
+    keep: &[Span { at: 24, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateDataGraphPipelinesARMOutputs {
     pub result: Result,
     pub create_info_count: u32,
     pub p_create_infos: Ptr<DataGraphPipelineCreateInfoARM>,
     pub p_pipelines: Ptr<Pipeline>,
 }
-structure!(CreateDataGraphPipelinesARMOutputs, CREATE_DATA_GRAPH_PIPELINES_ARM_OUTPUTS_LAYOUT, 24);
+image!(CreateDataGraphPipelinesARMOutputs, CREATE_DATA_GRAPH_PIPELINES_ARM_OUTPUTS_LAYOUT);
 pub static CREATE_DATA_GRAPH_PIPELINES_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateDataGraphPipelinesARM:outputs",
     size: 24,
@@ -838,17 +814,17 @@ pub static CREATE_DATA_GRAPH_PIPELINES_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("createInfoCount", 4, 1, Ty::U32),
-        f("pCreateInfos", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_CREATE_INFO_ARM_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPipelines", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "createInfoCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_CREATE_INFO_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelines", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_CREATE_INFO_ARM_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_CREATE_INFO_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(4, 4)],
+    keep: &[Span { at: 4, size: 4 }],
 };
 pub type FnCreateDataGraphPipelinesARM = unsafe extern "system" fn(Device, DeferredOperationKHR, PipelineCache, u32, Ptr<DataGraphPipelineCreateInfoARM>, Ptr<Opaque>, Ptr<Pipeline>) -> Result;
 pub static CREATE_DATA_GRAPH_PIPELINES_ARM_COMMAND: CommandDesc = CommandDesc {
@@ -865,14 +841,13 @@ pub static CREATE_DATA_GRAPH_PIPELINES_ARM_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateDataGraphPipelineSessionARMParams {
     pub device: Device,
     pub p_create_info: Ptr<DataGraphPipelineSessionCreateInfoARM>,
     pub p_allocator: Ptr<Opaque>,
     pub p_session: Ptr<DataGraphPipelineSessionARM>,
 }
-structure!(CreateDataGraphPipelineSessionARMParams, CREATE_DATA_GRAPH_PIPELINE_SESSION_ARM_PARAMS_LAYOUT, 32);
+image!(CreateDataGraphPipelineSessionARMParams, CREATE_DATA_GRAPH_PIPELINE_SESSION_ARM_PARAMS_LAYOUT);
 pub static CREATE_DATA_GRAPH_PIPELINE_SESSION_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateDataGraphPipelineSessionARM",
     size: 32,
@@ -881,10 +856,10 @@ pub static CREATE_DATA_GRAPH_PIPELINE_SESSION_ARM_PARAMS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_SESSION_CREATE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pSession", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DataGraphPipelineSessionARM), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_SESSION_CREATE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSession", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DataGraphPipelineSessionARM), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -897,12 +872,11 @@ pub static CREATE_DATA_GRAPH_PIPELINE_SESSION_ARM_PARAMS_LAYOUT: Layout = Layout
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateDataGraphPipelineSessionARMOutputs {
     pub result: Result,
     pub p_session: Ptr<DataGraphPipelineSessionARM>,
 }
-structure!(CreateDataGraphPipelineSessionARMOutputs, CREATE_DATA_GRAPH_PIPELINE_SESSION_ARM_OUTPUTS_LAYOUT, 16);
+image!(CreateDataGraphPipelineSessionARMOutputs, CREATE_DATA_GRAPH_PIPELINE_SESSION_ARM_OUTPUTS_LAYOUT);
 pub static CREATE_DATA_GRAPH_PIPELINE_SESSION_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateDataGraphPipelineSessionARM:outputs",
     size: 16,
@@ -911,13 +885,13 @@ pub static CREATE_DATA_GRAPH_PIPELINE_SESSION_ARM_OUTPUTS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pSession", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DataGraphPipelineSessionARM), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSession", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DataGraphPipelineSessionARM), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DataGraphPipelineSessionARM), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateDataGraphPipelineSessionARM = unsafe extern "system" fn(Device, Ptr<DataGraphPipelineSessionCreateInfoARM>, Ptr<Opaque>, Ptr<DataGraphPipelineSessionARM>) -> Result;
@@ -935,14 +909,13 @@ pub static CREATE_DATA_GRAPH_PIPELINE_SESSION_ARM_COMMAND: CommandDesc = Command
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDataGraphPipelineSessionBindPointRequirementsARMParams {
     pub device: Device,
     pub p_info: Ptr<DataGraphPipelineSessionBindPointRequirementsInfoARM>,
     pub p_bind_point_requirement_count: Ptr<u32>,
     pub p_bind_point_requirements: Ptr<DataGraphPipelineSessionBindPointRequirementARM>,
 }
-structure!(GetDataGraphPipelineSessionBindPointRequirementsARMParams, GET_DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENTS_ARM_PARAMS_LAYOUT, 32);
+image!(GetDataGraphPipelineSessionBindPointRequirementsARMParams, GET_DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENTS_ARM_PARAMS_LAYOUT);
 pub static GET_DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENTS_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDataGraphPipelineSessionBindPointRequirementsARM",
     size: 32,
@@ -951,29 +924,28 @@ pub static GET_DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENTS_ARM_PARAMS_LA
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENTS_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pBindPointRequirementCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pBindPointRequirements", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENT_ARM_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENTS_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindPointRequirementCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindPointRequirements", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENT_ARM_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENTS_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENT_ARM_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENT_ARM_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDataGraphPipelineSessionBindPointRequirementsARMOutputs {
     pub result: Result,
     pub p_bind_point_requirement_count: Ptr<u32>,
     pub p_bind_point_requirements: Ptr<DataGraphPipelineSessionBindPointRequirementARM>,
 }
-structure!(GetDataGraphPipelineSessionBindPointRequirementsARMOutputs, GET_DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENTS_ARM_OUTPUTS_LAYOUT, 24);
+image!(GetDataGraphPipelineSessionBindPointRequirementsARMOutputs, GET_DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENTS_ARM_OUTPUTS_LAYOUT);
 pub static GET_DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENTS_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDataGraphPipelineSessionBindPointRequirementsARM:outputs",
     size: 24,
@@ -982,15 +954,15 @@ pub static GET_DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENTS_ARM_OUTPUTS_L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pBindPointRequirementCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pBindPointRequirements", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENT_ARM_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindPointRequirementCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindPointRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENT_ARM_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENT_ARM_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENT_ARM_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetDataGraphPipelineSessionBindPointRequirementsARM = unsafe extern "system" fn(Device, Ptr<DataGraphPipelineSessionBindPointRequirementsInfoARM>, Ptr<u32>, Ptr<DataGraphPipelineSessionBindPointRequirementARM>) -> Result;
@@ -1008,13 +980,12 @@ pub static GET_DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENTS_ARM_COMMAND: 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDataGraphPipelineSessionMemoryRequirementsARMParams {
     pub device: Device,
     pub p_info: Ptr<DataGraphPipelineSessionMemoryRequirementsInfoARM>,
     pub p_memory_requirements: Ptr<MemoryRequirements2>,
 }
-structure!(GetDataGraphPipelineSessionMemoryRequirementsARMParams, GET_DATA_GRAPH_PIPELINE_SESSION_MEMORY_REQUIREMENTS_ARM_PARAMS_LAYOUT, 24);
+image!(GetDataGraphPipelineSessionMemoryRequirementsARMParams, GET_DATA_GRAPH_PIPELINE_SESSION_MEMORY_REQUIREMENTS_ARM_PARAMS_LAYOUT);
 pub static GET_DATA_GRAPH_PIPELINE_SESSION_MEMORY_REQUIREMENTS_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDataGraphPipelineSessionMemoryRequirementsARM",
     size: 24,
@@ -1023,9 +994,9 @@ pub static GET_DATA_GRAPH_PIPELINE_SESSION_MEMORY_REQUIREMENTS_ARM_PARAMS_LAYOUT
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_SESSION_MEMORY_REQUIREMENTS_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pMemoryRequirements", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_SESSION_MEMORY_REQUIREMENTS_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1037,11 +1008,10 @@ pub static GET_DATA_GRAPH_PIPELINE_SESSION_MEMORY_REQUIREMENTS_ARM_PARAMS_LAYOUT
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDataGraphPipelineSessionMemoryRequirementsARMOutputs {
     pub p_memory_requirements: Ptr<MemoryRequirements2>,
 }
-structure!(GetDataGraphPipelineSessionMemoryRequirementsARMOutputs, GET_DATA_GRAPH_PIPELINE_SESSION_MEMORY_REQUIREMENTS_ARM_OUTPUTS_LAYOUT, 8);
+image!(GetDataGraphPipelineSessionMemoryRequirementsARMOutputs, GET_DATA_GRAPH_PIPELINE_SESSION_MEMORY_REQUIREMENTS_ARM_OUTPUTS_LAYOUT);
 pub static GET_DATA_GRAPH_PIPELINE_SESSION_MEMORY_REQUIREMENTS_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDataGraphPipelineSessionMemoryRequirementsARM:outputs",
     size: 8,
@@ -1050,7 +1020,7 @@ pub static GET_DATA_GRAPH_PIPELINE_SESSION_MEMORY_REQUIREMENTS_ARM_OUTPUTS_LAYOU
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pMemoryRequirements", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -1073,13 +1043,12 @@ pub static GET_DATA_GRAPH_PIPELINE_SESSION_MEMORY_REQUIREMENTS_ARM_COMMAND: Comm
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct BindDataGraphPipelineSessionMemoryARMParams {
     pub device: Device,
     pub bind_info_count: u32,
     pub p_bind_infos: Ptr<BindDataGraphPipelineSessionMemoryInfoARM>,
 }
-structure!(BindDataGraphPipelineSessionMemoryARMParams, BIND_DATA_GRAPH_PIPELINE_SESSION_MEMORY_ARM_PARAMS_LAYOUT, 24);
+image!(BindDataGraphPipelineSessionMemoryARMParams, BIND_DATA_GRAPH_PIPELINE_SESSION_MEMORY_ARM_PARAMS_LAYOUT);
 pub static BIND_DATA_GRAPH_PIPELINE_SESSION_MEMORY_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkBindDataGraphPipelineSessionMemoryARM",
     size: 24,
@@ -1088,24 +1057,23 @@ pub static BIND_DATA_GRAPH_PIPELINE_SESSION_MEMORY_ARM_PARAMS_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("bindInfoCount", 8, 1, Ty::U32),
-        f("pBindInfos", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BIND_DATA_GRAPH_PIPELINE_SESSION_MEMORY_INFO_ARM_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bindInfoCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_DATA_GRAPH_PIPELINE_SESSION_MEMORY_INFO_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_DATA_GRAPH_PIPELINE_SESSION_MEMORY_INFO_ARM_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_DATA_GRAPH_PIPELINE_SESSION_MEMORY_INFO_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct BindDataGraphPipelineSessionMemoryARMOutputs {
     pub result: Result,
 }
-structure!(BindDataGraphPipelineSessionMemoryARMOutputs, BIND_DATA_GRAPH_PIPELINE_SESSION_MEMORY_ARM_OUTPUTS_LAYOUT, 8);
+image!(BindDataGraphPipelineSessionMemoryARMOutputs, BIND_DATA_GRAPH_PIPELINE_SESSION_MEMORY_ARM_OUTPUTS_LAYOUT);
 pub static BIND_DATA_GRAPH_PIPELINE_SESSION_MEMORY_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkBindDataGraphPipelineSessionMemoryARM:outputs",
     size: 8,
@@ -1114,10 +1082,10 @@ pub static BIND_DATA_GRAPH_PIPELINE_SESSION_MEMORY_ARM_OUTPUTS_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnBindDataGraphPipelineSessionMemoryARM = unsafe extern "system" fn(Device, u32, Ptr<BindDataGraphPipelineSessionMemoryInfoARM>) -> Result;
@@ -1135,13 +1103,12 @@ pub static BIND_DATA_GRAPH_PIPELINE_SESSION_MEMORY_ARM_COMMAND: CommandDesc = Co
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyDataGraphPipelineSessionARMParams {
     pub device: Device,
     pub session: DataGraphPipelineSessionARM,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyDataGraphPipelineSessionARMParams, DESTROY_DATA_GRAPH_PIPELINE_SESSION_ARM_PARAMS_LAYOUT, 24);
+image!(DestroyDataGraphPipelineSessionARMParams, DESTROY_DATA_GRAPH_PIPELINE_SESSION_ARM_PARAMS_LAYOUT);
 pub static DESTROY_DATA_GRAPH_PIPELINE_SESSION_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyDataGraphPipelineSessionARM",
     size: 24,
@@ -1150,9 +1117,9 @@ pub static DESTROY_DATA_GRAPH_PIPELINE_SESSION_ARM_PARAMS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("session", 8, 1, Ty::Handle(HandleType::DataGraphPipelineSessionARM)).extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "session", at: 8, ty: Ty::Handle(HandleType::DataGraphPipelineSessionARM), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1173,13 +1140,12 @@ pub static DESTROY_DATA_GRAPH_PIPELINE_SESSION_ARM_COMMAND: CommandDesc = Comman
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDispatchDataGraphARMParams {
     pub command_buffer: CommandBuffer,
     pub session: DataGraphPipelineSessionARM,
     pub p_info: Ptr<DataGraphPipelineDispatchInfoARM>,
 }
-structure!(CmdDispatchDataGraphARMParams, CMD_DISPATCH_DATA_GRAPH_ARM_PARAMS_LAYOUT, 24);
+image!(CmdDispatchDataGraphARMParams, CMD_DISPATCH_DATA_GRAPH_ARM_PARAMS_LAYOUT);
 pub static CMD_DISPATCH_DATA_GRAPH_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDispatchDataGraphARM",
     size: 24,
@@ -1188,9 +1154,9 @@ pub static CMD_DISPATCH_DATA_GRAPH_ARM_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("session", 8, 1, Ty::Handle(HandleType::DataGraphPipelineSessionARM)),
-        f("pInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_DISPATCH_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "session", at: 8, ty: Ty::Handle(HandleType::DataGraphPipelineSessionARM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_DISPATCH_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -1211,14 +1177,13 @@ pub static CMD_DISPATCH_DATA_GRAPH_ARM_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDataGraphPipelineAvailablePropertiesARMParams {
     pub device: Device,
     pub p_pipeline_info: Ptr<DataGraphPipelineInfoARM>,
     pub p_properties_count: Ptr<u32>,
     pub p_properties: Ptr<DataGraphPipelinePropertyARM>,
 }
-structure!(GetDataGraphPipelineAvailablePropertiesARMParams, GET_DATA_GRAPH_PIPELINE_AVAILABLE_PROPERTIES_ARM_PARAMS_LAYOUT, 32);
+image!(GetDataGraphPipelineAvailablePropertiesARMParams, GET_DATA_GRAPH_PIPELINE_AVAILABLE_PROPERTIES_ARM_PARAMS_LAYOUT);
 pub static GET_DATA_GRAPH_PIPELINE_AVAILABLE_PROPERTIES_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDataGraphPipelineAvailablePropertiesARM",
     size: 32,
@@ -1227,29 +1192,28 @@ pub static GET_DATA_GRAPH_PIPELINE_AVAILABLE_PROPERTIES_ARM_PARAMS_LAYOUT: Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pPipelineInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPropertiesCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertiesCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDataGraphPipelineAvailablePropertiesARMOutputs {
     pub result: Result,
     pub p_properties_count: Ptr<u32>,
     pub p_properties: Ptr<DataGraphPipelinePropertyARM>,
 }
-structure!(GetDataGraphPipelineAvailablePropertiesARMOutputs, GET_DATA_GRAPH_PIPELINE_AVAILABLE_PROPERTIES_ARM_OUTPUTS_LAYOUT, 24);
+image!(GetDataGraphPipelineAvailablePropertiesARMOutputs, GET_DATA_GRAPH_PIPELINE_AVAILABLE_PROPERTIES_ARM_OUTPUTS_LAYOUT);
 pub static GET_DATA_GRAPH_PIPELINE_AVAILABLE_PROPERTIES_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDataGraphPipelineAvailablePropertiesARM:outputs",
     size: 24,
@@ -1258,15 +1222,15 @@ pub static GET_DATA_GRAPH_PIPELINE_AVAILABLE_PROPERTIES_ARM_OUTPUTS_LAYOUT: Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPropertiesCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertiesCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetDataGraphPipelineAvailablePropertiesARM = unsafe extern "system" fn(Device, Ptr<DataGraphPipelineInfoARM>, Ptr<u32>, Ptr<DataGraphPipelinePropertyARM>) -> Result;
@@ -1284,14 +1248,13 @@ pub static GET_DATA_GRAPH_PIPELINE_AVAILABLE_PROPERTIES_ARM_COMMAND: CommandDesc
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDataGraphPipelinePropertiesARMParams {
     pub device: Device,
     pub p_pipeline_info: Ptr<DataGraphPipelineInfoARM>,
     pub properties_count: u32,
     pub p_properties: Ptr<DataGraphPipelinePropertyQueryResultARM>,
 }
-structure!(GetDataGraphPipelinePropertiesARMParams, GET_DATA_GRAPH_PIPELINE_PROPERTIES_ARM_PARAMS_LAYOUT, 32);
+image!(GetDataGraphPipelinePropertiesARMParams, GET_DATA_GRAPH_PIPELINE_PROPERTIES_ARM_PARAMS_LAYOUT);
 pub static GET_DATA_GRAPH_PIPELINE_PROPERTIES_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDataGraphPipelinePropertiesARM",
     size: 32,
@@ -1300,28 +1263,27 @@ pub static GET_DATA_GRAPH_PIPELINE_PROPERTIES_ARM_PARAMS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pPipelineInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("propertiesCount", 16, 1, Ty::U32),
-        f("pProperties", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_PROPERTY_QUERY_RESULT_ARM_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "propertiesCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_PROPERTY_QUERY_RESULT_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_PROPERTY_QUERY_RESULT_ARM_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_PROPERTY_QUERY_RESULT_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(20, 4)],
-    keep: &[s(16, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
+    keep: &[Span { at: 16, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDataGraphPipelinePropertiesARMOutputs {
     pub result: Result,
     pub properties_count: u32,
     pub p_properties: Ptr<DataGraphPipelinePropertyQueryResultARM>,
 }
-structure!(GetDataGraphPipelinePropertiesARMOutputs, GET_DATA_GRAPH_PIPELINE_PROPERTIES_ARM_OUTPUTS_LAYOUT, 16);
+image!(GetDataGraphPipelinePropertiesARMOutputs, GET_DATA_GRAPH_PIPELINE_PROPERTIES_ARM_OUTPUTS_LAYOUT);
 pub static GET_DATA_GRAPH_PIPELINE_PROPERTIES_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDataGraphPipelinePropertiesARM:outputs",
     size: 16,
@@ -1330,15 +1292,15 @@ pub static GET_DATA_GRAPH_PIPELINE_PROPERTIES_ARM_OUTPUTS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("propertiesCount", 4, 1, Ty::U32),
-        f("pProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_PROPERTY_QUERY_RESULT_ARM_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "propertiesCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_PROPERTY_QUERY_RESULT_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_PROPERTY_QUERY_RESULT_ARM_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_PROPERTY_QUERY_RESULT_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(4, 4)],
+    keep: &[Span { at: 4, size: 4 }],
 };
 pub type FnGetDataGraphPipelinePropertiesARM = unsafe extern "system" fn(Device, Ptr<DataGraphPipelineInfoARM>, u32, Ptr<DataGraphPipelinePropertyQueryResultARM>) -> Result;
 pub static GET_DATA_GRAPH_PIPELINE_PROPERTIES_ARM_COMMAND: CommandDesc = CommandDesc {
@@ -1355,14 +1317,13 @@ pub static GET_DATA_GRAPH_PIPELINE_PROPERTIES_ARM_COMMAND: CommandDesc = Command
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceQueueFamilyDataGraphPropertiesARMParams {
     pub physical_device: PhysicalDevice,
     pub queue_family_index: u32,
     pub p_queue_family_data_graph_property_count: Ptr<u32>,
     pub p_queue_family_data_graph_properties: Ptr<QueueFamilyDataGraphPropertiesARM>,
 }
-structure!(GetPhysicalDeviceQueueFamilyDataGraphPropertiesARMParams, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_PARAMS_LAYOUT, 32);
+image!(GetPhysicalDeviceQueueFamilyDataGraphPropertiesARMParams, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceQueueFamilyDataGraphPropertiesARM",
     size: 32,
@@ -1371,28 +1332,27 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_PARAMS_LAY
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("queueFamilyIndex", 8, 1, Ty::U32),
-        f("pQueueFamilyDataGraphPropertyCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pQueueFamilyDataGraphProperties", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queueFamilyIndex", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueueFamilyDataGraphPropertyCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueueFamilyDataGraphProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceQueueFamilyDataGraphPropertiesARMOutputs {
     pub result: Result,
     pub p_queue_family_data_graph_property_count: Ptr<u32>,
     pub p_queue_family_data_graph_properties: Ptr<QueueFamilyDataGraphPropertiesARM>,
 }
-structure!(GetPhysicalDeviceQueueFamilyDataGraphPropertiesARMOutputs, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_OUTPUTS_LAYOUT, 24);
+image!(GetPhysicalDeviceQueueFamilyDataGraphPropertiesARMOutputs, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceQueueFamilyDataGraphPropertiesARM:outputs",
     size: 24,
@@ -1401,15 +1361,15 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_OUTPUTS_LA
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pQueueFamilyDataGraphPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pQueueFamilyDataGraphProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueueFamilyDataGraphPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueueFamilyDataGraphProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceQueueFamilyDataGraphPropertiesARM = unsafe extern "system" fn(PhysicalDevice, u32, Ptr<u32>, Ptr<QueueFamilyDataGraphPropertiesARM>) -> Result;
@@ -1427,13 +1387,12 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_COMMAND: C
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceQueueFamilyDataGraphProcessingEnginePropertiesARMParams {
     pub physical_device: PhysicalDevice,
     pub p_queue_family_data_graph_processing_engine_info: Ptr<PhysicalDeviceQueueFamilyDataGraphProcessingEngineInfoARM>,
     pub p_queue_family_data_graph_processing_engine_properties: Ptr<QueueFamilyDataGraphProcessingEnginePropertiesARM>,
 }
-structure!(GetPhysicalDeviceQueueFamilyDataGraphProcessingEnginePropertiesARMParams, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_PROPERTIES_ARM_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceQueueFamilyDataGraphProcessingEnginePropertiesARMParams, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_PROPERTIES_ARM_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_PROPERTIES_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceQueueFamilyDataGraphProcessingEnginePropertiesARM",
     size: 24,
@@ -1442,9 +1401,9 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_PROPERT
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pQueueFamilyDataGraphProcessingEngineInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pQueueFamilyDataGraphProcessingEngineProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_PROPERTIES_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueueFamilyDataGraphProcessingEngineInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueueFamilyDataGraphProcessingEngineProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_PROPERTIES_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -1456,11 +1415,10 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_PROPERT
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceQueueFamilyDataGraphProcessingEnginePropertiesARMOutputs {
     pub p_queue_family_data_graph_processing_engine_properties: Ptr<QueueFamilyDataGraphProcessingEnginePropertiesARM>,
 }
-structure!(GetPhysicalDeviceQueueFamilyDataGraphProcessingEnginePropertiesARMOutputs, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_PROPERTIES_ARM_OUTPUTS_LAYOUT, 8);
+image!(GetPhysicalDeviceQueueFamilyDataGraphProcessingEnginePropertiesARMOutputs, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_PROPERTIES_ARM_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_PROPERTIES_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceQueueFamilyDataGraphProcessingEnginePropertiesARM:outputs",
     size: 8,
@@ -1469,7 +1427,7 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_PROPERT
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pQueueFamilyDataGraphProcessingEngineProperties", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_PROPERTIES_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pQueueFamilyDataGraphProcessingEngineProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_PROPERTIES_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_PROPERTIES_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },

@@ -2,12 +2,11 @@
 // VK_ARM_data_graph_instruction_set_tosa.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphTOSANameQualityARM {
     pub name: [u8; 128],
     pub quality_flags: DataGraphTOSAQualityFlagsARM,
 }
-structure!(DataGraphTOSANameQualityARM, DATA_GRAPH_TOSA_NAME_QUALITY_ARM_LAYOUT, 132);
+structure!(DataGraphTOSANameQualityARM, DATA_GRAPH_TOSA_NAME_QUALITY_ARM_LAYOUT);
 pub static DATA_GRAPH_TOSA_NAME_QUALITY_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphTOSANameQualityARM",
     size: 132,
@@ -16,8 +15,8 @@ pub static DATA_GRAPH_TOSA_NAME_QUALITY_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("name", 0, 128, Ty::Char),
-        f("qualityFlags", 128, 1, Ty::Flags(&DATA_GRAPH_TOSA_QUALITY_FLAG_BITS_ARM_ENUM)),
+        Field { name: "name", at: 0, ty: Ty::Char, count: 128, is_optional: false, is_extern_sync: false },
+        Field { name: "qualityFlags", at: 128, ty: Ty::Flags(&DATA_GRAPH_TOSA_QUALITY_FLAG_BITS_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Text { at: 0, size: 128 },
@@ -27,7 +26,6 @@ pub static DATA_GRAPH_TOSA_NAME_QUALITY_ARM_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct QueueFamilyDataGraphTOSAPropertiesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -37,7 +35,7 @@ pub struct QueueFamilyDataGraphTOSAPropertiesARM {
     pub p_extensions: Ptr<DataGraphTOSANameQualityARM>,
     pub level: DataGraphTOSALevelARM,
 }
-structure!(QueueFamilyDataGraphTOSAPropertiesARM, QUEUE_FAMILY_DATA_GRAPH_TOSA_PROPERTIES_ARM_LAYOUT, 56);
+structure!(QueueFamilyDataGraphTOSAPropertiesARM, QUEUE_FAMILY_DATA_GRAPH_TOSA_PROPERTIES_ARM_LAYOUT);
 pub static QUEUE_FAMILY_DATA_GRAPH_TOSA_PROPERTIES_ARM_LAYOUT: Layout = Layout {
     name: "VkQueueFamilyDataGraphTOSAPropertiesARM",
     size: 56,
@@ -46,21 +44,21 @@ pub static QUEUE_FAMILY_DATA_GRAPH_TOSA_PROPERTIES_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("profileCount", 16, 1, Ty::U32),
-        f("pProfiles", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_TOSA_NAME_QUALITY_ARM_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
-        f("extensionCount", 32, 1, Ty::U32),
-        f("pExtensions", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_TOSA_NAME_QUALITY_ARM_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
-        f("level", 48, 1, Ty::Enum(&DATA_GRAPH_TOSA_LEVEL_ARM_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "profileCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProfiles", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_TOSA_NAME_QUALITY_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Returned, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extensionCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExtensions", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_TOSA_NAME_QUALITY_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::Returned, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "level", at: 48, ty: Ty::Enum(&DATA_GRAPH_TOSA_LEVEL_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_TOSA_NAME_QUALITY_ARM_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_TOSA_NAME_QUALITY_ARM_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_TOSA_NAME_QUALITY_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Returned, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_TOSA_NAME_QUALITY_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::Returned, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4), s(52, 4)],
-    keep: &[s(0, 4), s(16, 4), s(32, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 newtype!(DataGraphTOSAQualityFlagsARM, u32);
@@ -97,14 +95,13 @@ pub static DATA_GRAPH_TOSA_LEVEL_ARM_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceQueueFamilyDataGraphEngineOperationPropertiesARMParams {
     pub physical_device: PhysicalDevice,
     pub queue_family_index: u32,
     pub p_queue_family_data_graph_properties: Ptr<QueueFamilyDataGraphPropertiesARM>,
     pub p_properties: Ptr<Opaque>,
 }
-structure!(GetPhysicalDeviceQueueFamilyDataGraphEngineOperationPropertiesARMParams, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_ENGINE_OPERATION_PROPERTIES_ARM_PARAMS_LAYOUT, 32);
+image!(GetPhysicalDeviceQueueFamilyDataGraphEngineOperationPropertiesARMParams, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_ENGINE_OPERATION_PROPERTIES_ARM_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_ENGINE_OPERATION_PROPERTIES_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceQueueFamilyDataGraphEngineOperationPropertiesARM",
     size: 32,
@@ -113,27 +110,26 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_ENGINE_OPERATION_PROPERTI
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("queueFamilyIndex", 8, 1, Ty::U32),
-        f("pQueueFamilyDataGraphProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 24, 1, Ty::Pointer(&Pointer { to: Target::AnyStruct, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queueFamilyIndex", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueueFamilyDataGraphProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::AnyStruct, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::AnyStruct, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceQueueFamilyDataGraphEngineOperationPropertiesARMOutputs {
     pub result: Result,
     pub p_properties: Ptr<Opaque>,
 }
-structure!(GetPhysicalDeviceQueueFamilyDataGraphEngineOperationPropertiesARMOutputs, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_ENGINE_OPERATION_PROPERTIES_ARM_OUTPUTS_LAYOUT, 16);
+image!(GetPhysicalDeviceQueueFamilyDataGraphEngineOperationPropertiesARMOutputs, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_ENGINE_OPERATION_PROPERTIES_ARM_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_ENGINE_OPERATION_PROPERTIES_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceQueueFamilyDataGraphEngineOperationPropertiesARM:outputs",
     size: 16,
@@ -142,13 +138,13 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_ENGINE_OPERATION_PROPERTI
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::AnyStruct, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::AnyStruct, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::AnyStruct, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceQueueFamilyDataGraphEngineOperationPropertiesARM = unsafe extern "system" fn(PhysicalDevice, u32, Ptr<QueueFamilyDataGraphPropertiesARM>, Ptr<Opaque>) -> Result;

@@ -2,13 +2,12 @@
 // VK_ARM_data_graph_neural_accelerator_statistics.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDataGraphNeuralAcceleratorStatisticsFeaturesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub data_graph_neural_accelerator_statistics: Bool32,
 }
-structure!(PhysicalDeviceDataGraphNeuralAcceleratorStatisticsFeaturesARM, PHYSICAL_DEVICE_DATA_GRAPH_NEURAL_ACCELERATOR_STATISTICS_FEATURES_ARM_LAYOUT, 24);
+structure!(PhysicalDeviceDataGraphNeuralAcceleratorStatisticsFeaturesARM, PHYSICAL_DEVICE_DATA_GRAPH_NEURAL_ACCELERATOR_STATISTICS_FEATURES_ARM_LAYOUT);
 pub static PHYSICAL_DEVICE_DATA_GRAPH_NEURAL_ACCELERATOR_STATISTICS_FEATURES_ARM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDataGraphNeuralAcceleratorStatisticsFeaturesARM",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_DATA_GRAPH_NEURAL_ACCELERATOR_STATISTICS_FEATURES_ARM
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("dataGraphNeuralAcceleratorStatistics", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dataGraphNeuralAcceleratorStatistics", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphPipelineNeuralStatisticsCreateInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub allow_neural_statistics: Bool32,
 }
-structure!(DataGraphPipelineNeuralStatisticsCreateInfoARM, DATA_GRAPH_PIPELINE_NEURAL_STATISTICS_CREATE_INFO_ARM_LAYOUT, 24);
+structure!(DataGraphPipelineNeuralStatisticsCreateInfoARM, DATA_GRAPH_PIPELINE_NEURAL_STATISTICS_CREATE_INFO_ARM_LAYOUT);
 pub static DATA_GRAPH_PIPELINE_NEURAL_STATISTICS_CREATE_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphPipelineNeuralStatisticsCreateInfoARM",
     size: 24,
@@ -44,25 +42,24 @@ pub static DATA_GRAPH_PIPELINE_NEURAL_STATISTICS_CREATE_INFO_ARM_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("allowNeuralStatistics", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "allowNeuralStatistics", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphPipelineSessionNeuralStatisticsCreateInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub mode: NeuralAcceleratorStatisticsModeARM,
 }
-structure!(DataGraphPipelineSessionNeuralStatisticsCreateInfoARM, DATA_GRAPH_PIPELINE_SESSION_NEURAL_STATISTICS_CREATE_INFO_ARM_LAYOUT, 24);
+structure!(DataGraphPipelineSessionNeuralStatisticsCreateInfoARM, DATA_GRAPH_PIPELINE_SESSION_NEURAL_STATISTICS_CREATE_INFO_ARM_LAYOUT);
 pub static DATA_GRAPH_PIPELINE_SESSION_NEURAL_STATISTICS_CREATE_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphPipelineSessionNeuralStatisticsCreateInfoARM",
     size: 24,
@@ -71,15 +68,15 @@ pub static DATA_GRAPH_PIPELINE_SESSION_NEURAL_STATISTICS_CREATE_INFO_ARM_LAYOUT:
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("mode", 16, 1, Ty::Enum(&NEURAL_ACCELERATOR_STATISTICS_MODE_ARM_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "mode", at: 16, ty: Ty::Enum(&NEURAL_ACCELERATOR_STATISTICS_MODE_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(NeuralAcceleratorStatisticsModeARM, i32);

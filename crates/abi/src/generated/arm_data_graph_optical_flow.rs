@@ -2,13 +2,12 @@
 // VK_ARM_data_graph_optical_flow.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDataGraphOpticalFlowFeaturesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub data_graph_optical_flow: Bool32,
 }
-structure!(PhysicalDeviceDataGraphOpticalFlowFeaturesARM, PHYSICAL_DEVICE_DATA_GRAPH_OPTICAL_FLOW_FEATURES_ARM_LAYOUT, 24);
+structure!(PhysicalDeviceDataGraphOpticalFlowFeaturesARM, PHYSICAL_DEVICE_DATA_GRAPH_OPTICAL_FLOW_FEATURES_ARM_LAYOUT);
 pub static PHYSICAL_DEVICE_DATA_GRAPH_OPTICAL_FLOW_FEATURES_ARM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDataGraphOpticalFlowFeaturesARM",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_DATA_GRAPH_OPTICAL_FLOW_FEATURES_ARM_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("dataGraphOpticalFlow", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dataGraphOpticalFlow", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct QueueFamilyDataGraphOpticalFlowPropertiesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -42,7 +40,7 @@ pub struct QueueFamilyDataGraphOpticalFlowPropertiesARM {
     pub max_width: u32,
     pub max_height: u32,
 }
-structure!(QueueFamilyDataGraphOpticalFlowPropertiesARM, QUEUE_FAMILY_DATA_GRAPH_OPTICAL_FLOW_PROPERTIES_ARM_LAYOUT, 48);
+structure!(QueueFamilyDataGraphOpticalFlowPropertiesARM, QUEUE_FAMILY_DATA_GRAPH_OPTICAL_FLOW_PROPERTIES_ARM_LAYOUT);
 pub static QUEUE_FAMILY_DATA_GRAPH_OPTICAL_FLOW_PROPERTIES_ARM_LAYOUT: Layout = Layout {
     name: "VkQueueFamilyDataGraphOpticalFlowPropertiesARM",
     size: 48,
@@ -51,26 +49,25 @@ pub static QUEUE_FAMILY_DATA_GRAPH_OPTICAL_FLOW_PROPERTIES_ARM_LAYOUT: Layout = 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("supportedOutputGridSizes", 16, 1, Ty::Flags(&DATA_GRAPH_OPTICAL_FLOW_GRID_SIZE_FLAG_BITS_ARM_ENUM)),
-        f("supportedHintGridSizes", 20, 1, Ty::Flags(&DATA_GRAPH_OPTICAL_FLOW_GRID_SIZE_FLAG_BITS_ARM_ENUM)),
-        f("hintSupported", 24, 1, Ty::Bool32),
-        f("costSupported", 28, 1, Ty::Bool32),
-        f("minWidth", 32, 1, Ty::U32),
-        f("minHeight", 36, 1, Ty::U32),
-        f("maxWidth", 40, 1, Ty::U32),
-        f("maxHeight", 44, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "supportedOutputGridSizes", at: 16, ty: Ty::Flags(&DATA_GRAPH_OPTICAL_FLOW_GRID_SIZE_FLAG_BITS_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "supportedHintGridSizes", at: 20, ty: Ty::Flags(&DATA_GRAPH_OPTICAL_FLOW_GRID_SIZE_FLAG_BITS_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "hintSupported", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "costSupported", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minWidth", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minHeight", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxWidth", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxHeight", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphPipelineOpticalFlowCreateInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -84,7 +81,7 @@ pub struct DataGraphPipelineOpticalFlowCreateInfoARM {
     pub performance_level: DataGraphOpticalFlowPerformanceLevelARM,
     pub flags: DataGraphOpticalFlowCreateFlagsARM,
 }
-structure!(DataGraphPipelineOpticalFlowCreateInfoARM, DATA_GRAPH_PIPELINE_OPTICAL_FLOW_CREATE_INFO_ARM_LAYOUT, 56);
+structure!(DataGraphPipelineOpticalFlowCreateInfoARM, DATA_GRAPH_PIPELINE_OPTICAL_FLOW_CREATE_INFO_ARM_LAYOUT);
 pub static DATA_GRAPH_PIPELINE_OPTICAL_FLOW_CREATE_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphPipelineOpticalFlowCreateInfoARM",
     size: 56,
@@ -93,33 +90,32 @@ pub static DATA_GRAPH_PIPELINE_OPTICAL_FLOW_CREATE_INFO_ARM_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("width", 16, 1, Ty::U32),
-        f("height", 20, 1, Ty::U32),
-        f("imageFormat", 24, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("flowVectorFormat", 28, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("costFormat", 32, 1, Ty::Enum(&FORMAT_ENUM)).optional(),
-        f("outputGridSize", 36, 1, Ty::Flags(&DATA_GRAPH_OPTICAL_FLOW_GRID_SIZE_FLAG_BITS_ARM_ENUM)),
-        f("hintGridSize", 40, 1, Ty::Flags(&DATA_GRAPH_OPTICAL_FLOW_GRID_SIZE_FLAG_BITS_ARM_ENUM)),
-        f("performanceLevel", 44, 1, Ty::Enum(&DATA_GRAPH_OPTICAL_FLOW_PERFORMANCE_LEVEL_ARM_ENUM)).optional(),
-        f("flags", 48, 1, Ty::Flags(&DATA_GRAPH_OPTICAL_FLOW_CREATE_FLAG_BITS_ARM_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "width", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "height", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageFormat", at: 24, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flowVectorFormat", at: 28, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "costFormat", at: 32, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "outputGridSize", at: 36, ty: Ty::Flags(&DATA_GRAPH_OPTICAL_FLOW_GRID_SIZE_FLAG_BITS_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "hintGridSize", at: 40, ty: Ty::Flags(&DATA_GRAPH_OPTICAL_FLOW_GRID_SIZE_FLAG_BITS_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "performanceLevel", at: 44, ty: Ty::Enum(&DATA_GRAPH_OPTICAL_FLOW_PERFORMANCE_LEVEL_ARM_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 48, ty: Ty::Flags(&DATA_GRAPH_OPTICAL_FLOW_CREATE_FLAG_BITS_ARM_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(52, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphOpticalFlowImageFormatPropertiesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub format: Format,
 }
-structure!(DataGraphOpticalFlowImageFormatPropertiesARM, DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_ARM_LAYOUT, 24);
+structure!(DataGraphOpticalFlowImageFormatPropertiesARM, DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_ARM_LAYOUT);
 pub static DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphOpticalFlowImageFormatPropertiesARM",
     size: 24,
@@ -128,25 +124,24 @@ pub static DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_ARM_LAYOUT: Layout = 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("format", 16, 1, Ty::Enum(&FORMAT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "format", at: 16, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphOpticalFlowImageFormatInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub usage: DataGraphOpticalFlowImageUsageFlagsARM,
 }
-structure!(DataGraphOpticalFlowImageFormatInfoARM, DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_INFO_ARM_LAYOUT, 24);
+structure!(DataGraphOpticalFlowImageFormatInfoARM, DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_INFO_ARM_LAYOUT);
 pub static DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphOpticalFlowImageFormatInfoARM",
     size: 24,
@@ -155,26 +150,25 @@ pub static DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_INFO_ARM_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("usage", 16, 1, Ty::Flags(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_FLAG_BITS_ARM_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "usage", at: 16, ty: Ty::Flags(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_USAGE_FLAG_BITS_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphPipelineOpticalFlowDispatchInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: DataGraphOpticalFlowExecuteFlagsARM,
     pub mean_flow_l1_norm_hint: u32,
 }
-structure!(DataGraphPipelineOpticalFlowDispatchInfoARM, DATA_GRAPH_PIPELINE_OPTICAL_FLOW_DISPATCH_INFO_ARM_LAYOUT, 24);
+structure!(DataGraphPipelineOpticalFlowDispatchInfoARM, DATA_GRAPH_PIPELINE_OPTICAL_FLOW_DISPATCH_INFO_ARM_LAYOUT);
 pub static DATA_GRAPH_PIPELINE_OPTICAL_FLOW_DISPATCH_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphPipelineOpticalFlowDispatchInfoARM",
     size: 24,
@@ -183,26 +177,25 @@ pub static DATA_GRAPH_PIPELINE_OPTICAL_FLOW_DISPATCH_INFO_ARM_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&DATA_GRAPH_OPTICAL_FLOW_EXECUTE_FLAG_BITS_ARM_ENUM)).optional(),
-        f("meanFlowL1NormHint", 20, 1, Ty::U32).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&DATA_GRAPH_OPTICAL_FLOW_EXECUTE_FLAG_BITS_ARM_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "meanFlowL1NormHint", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphPipelineResourceInfoImageLayoutARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub layout: ImageLayout,
 }
-structure!(DataGraphPipelineResourceInfoImageLayoutARM, DATA_GRAPH_PIPELINE_RESOURCE_INFO_IMAGE_LAYOUT_ARM_LAYOUT, 24);
+structure!(DataGraphPipelineResourceInfoImageLayoutARM, DATA_GRAPH_PIPELINE_RESOURCE_INFO_IMAGE_LAYOUT_ARM_LAYOUT);
 pub static DATA_GRAPH_PIPELINE_RESOURCE_INFO_IMAGE_LAYOUT_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphPipelineResourceInfoImageLayoutARM",
     size: 24,
@@ -211,19 +204,18 @@ pub static DATA_GRAPH_PIPELINE_RESOURCE_INFO_IMAGE_LAYOUT_ARM_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("layout", 16, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "layout", at: 16, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphPipelineSingleNodeCreateInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -231,7 +223,7 @@ pub struct DataGraphPipelineSingleNodeCreateInfoARM {
     pub connection_count: u32,
     pub p_connections: Ptr<DataGraphPipelineSingleNodeConnectionARM>,
 }
-structure!(DataGraphPipelineSingleNodeCreateInfoARM, DATA_GRAPH_PIPELINE_SINGLE_NODE_CREATE_INFO_ARM_LAYOUT, 32);
+structure!(DataGraphPipelineSingleNodeCreateInfoARM, DATA_GRAPH_PIPELINE_SINGLE_NODE_CREATE_INFO_ARM_LAYOUT);
 pub static DATA_GRAPH_PIPELINE_SINGLE_NODE_CREATE_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphPipelineSingleNodeCreateInfoARM",
     size: 32,
@@ -240,22 +232,21 @@ pub static DATA_GRAPH_PIPELINE_SINGLE_NODE_CREATE_INFO_ARM_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("nodeType", 16, 1, Ty::Enum(&DATA_GRAPH_PIPELINE_NODE_TYPE_ARM_ENUM)),
-        f("connectionCount", 20, 1, Ty::U32),
-        f("pConnections", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_SINGLE_NODE_CONNECTION_ARM_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "nodeType", at: 16, ty: Ty::Enum(&DATA_GRAPH_PIPELINE_NODE_TYPE_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "connectionCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pConnections", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_SINGLE_NODE_CONNECTION_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_SINGLE_NODE_CONNECTION_ARM_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_PIPELINE_SINGLE_NODE_CONNECTION_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(20, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphPipelineSingleNodeConnectionARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -263,7 +254,7 @@ pub struct DataGraphPipelineSingleNodeConnectionARM {
     pub binding: u32,
     pub connection: DataGraphPipelineNodeConnectionTypeARM,
 }
-structure!(DataGraphPipelineSingleNodeConnectionARM, DATA_GRAPH_PIPELINE_SINGLE_NODE_CONNECTION_ARM_LAYOUT, 32);
+structure!(DataGraphPipelineSingleNodeConnectionARM, DATA_GRAPH_PIPELINE_SINGLE_NODE_CONNECTION_ARM_LAYOUT);
 pub static DATA_GRAPH_PIPELINE_SINGLE_NODE_CONNECTION_ARM_LAYOUT: Layout = Layout {
     name: "VkDataGraphPipelineSingleNodeConnectionARM",
     size: 32,
@@ -272,17 +263,17 @@ pub static DATA_GRAPH_PIPELINE_SINGLE_NODE_CONNECTION_ARM_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("set", 16, 1, Ty::U32),
-        f("binding", 20, 1, Ty::U32),
-        f("connection", 24, 1, Ty::Enum(&DATA_GRAPH_PIPELINE_NODE_CONNECTION_TYPE_ARM_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "set", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "binding", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "connection", at: 24, ty: Ty::Enum(&DATA_GRAPH_PIPELINE_NODE_CONNECTION_TYPE_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(DataGraphOpticalFlowImageUsageFlagsARM, u32);
@@ -416,7 +407,6 @@ pub static DATA_GRAPH_PIPELINE_NODE_CONNECTION_TYPE_ARM_ENUM: EnumDesc = EnumDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceQueueFamilyDataGraphOpticalFlowImageFormatsARMParams {
     pub physical_device: PhysicalDevice,
     pub queue_family_index: u32,
@@ -425,7 +415,7 @@ pub struct GetPhysicalDeviceQueueFamilyDataGraphOpticalFlowImageFormatsARMParams
     pub p_format_count: Ptr<u32>,
     pub p_image_format_properties: Ptr<DataGraphOpticalFlowImageFormatPropertiesARM>,
 }
-structure!(GetPhysicalDeviceQueueFamilyDataGraphOpticalFlowImageFormatsARMParams, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMATS_ARM_PARAMS_LAYOUT, 48);
+image!(GetPhysicalDeviceQueueFamilyDataGraphOpticalFlowImageFormatsARMParams, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMATS_ARM_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMATS_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceQueueFamilyDataGraphOpticalFlowImageFormatsARM",
     size: 48,
@@ -434,32 +424,31 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("queueFamilyIndex", 8, 1, Ty::U32),
-        f("pQueueFamilyDataGraphProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pOpticalFlowImageFormatInfo", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pFormatCount", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pImageFormatProperties", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_ARM_LAYOUT), len: Len::At(through(32, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queueFamilyIndex", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueueFamilyDataGraphProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pOpticalFlowImageFormatInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFormatCount", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageFormatProperties", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_ARM_LAYOUT), len: Len::At(Place { through: 32, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_ARM_LAYOUT), len: Len::At(through(32, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_ARM_LAYOUT), len: Len::At(Place { through: 32, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceQueueFamilyDataGraphOpticalFlowImageFormatsARMOutputs {
     pub result: Result,
     pub p_format_count: Ptr<u32>,
     pub p_image_format_properties: Ptr<DataGraphOpticalFlowImageFormatPropertiesARM>,
 }
-structure!(GetPhysicalDeviceQueueFamilyDataGraphOpticalFlowImageFormatsARMOutputs, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMATS_ARM_OUTPUTS_LAYOUT, 24);
+image!(GetPhysicalDeviceQueueFamilyDataGraphOpticalFlowImageFormatsARMOutputs, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMATS_ARM_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMATS_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceQueueFamilyDataGraphOpticalFlowImageFormatsARM:outputs",
     size: 24,
@@ -468,15 +457,15 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pFormatCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pImageFormatProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_ARM_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFormatCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageFormatProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_ARM_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_ARM_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_ARM_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceQueueFamilyDataGraphOpticalFlowImageFormatsARM = unsafe extern "system" fn(PhysicalDevice, u32, Ptr<QueueFamilyDataGraphPropertiesARM>, Ptr<DataGraphOpticalFlowImageFormatInfoARM>, Ptr<u32>, Ptr<DataGraphOpticalFlowImageFormatPropertiesARM>) -> Result;

@@ -2,13 +2,12 @@
 // VK_ARM_performance_counters_by_region.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePerformanceCountersByRegionFeaturesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub performance_counters_by_region: Bool32,
 }
-structure!(PhysicalDevicePerformanceCountersByRegionFeaturesARM, PHYSICAL_DEVICE_PERFORMANCE_COUNTERS_BY_REGION_FEATURES_ARM_LAYOUT, 24);
+structure!(PhysicalDevicePerformanceCountersByRegionFeaturesARM, PHYSICAL_DEVICE_PERFORMANCE_COUNTERS_BY_REGION_FEATURES_ARM_LAYOUT);
 pub static PHYSICAL_DEVICE_PERFORMANCE_COUNTERS_BY_REGION_FEATURES_ARM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePerformanceCountersByRegionFeaturesARM",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_PERFORMANCE_COUNTERS_BY_REGION_FEATURES_ARM_LAYOUT: L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("performanceCountersByRegion", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "performanceCountersByRegion", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePerformanceCountersByRegionPropertiesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -39,7 +37,7 @@ pub struct PhysicalDevicePerformanceCountersByRegionPropertiesARM {
     pub region_alignment: u32,
     pub identity_transform_order: Bool32,
 }
-structure!(PhysicalDevicePerformanceCountersByRegionPropertiesARM, PHYSICAL_DEVICE_PERFORMANCE_COUNTERS_BY_REGION_PROPERTIES_ARM_LAYOUT, 40);
+structure!(PhysicalDevicePerformanceCountersByRegionPropertiesARM, PHYSICAL_DEVICE_PERFORMANCE_COUNTERS_BY_REGION_PROPERTIES_ARM_LAYOUT);
 pub static PHYSICAL_DEVICE_PERFORMANCE_COUNTERS_BY_REGION_PROPERTIES_ARM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePerformanceCountersByRegionPropertiesARM",
     size: 40,
@@ -48,29 +46,28 @@ pub static PHYSICAL_DEVICE_PERFORMANCE_COUNTERS_BY_REGION_PROPERTIES_ARM_LAYOUT:
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxPerRegionPerformanceCounters", 16, 1, Ty::U32),
-        f("performanceCounterRegionSize", 20, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("rowStrideAlignment", 28, 1, Ty::U32),
-        f("regionAlignment", 32, 1, Ty::U32),
-        f("identityTransformOrder", 36, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxPerRegionPerformanceCounters", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "performanceCounterRegionSize", at: 20, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "rowStrideAlignment", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "regionAlignment", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "identityTransformOrder", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PerformanceCounterARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub counter_id: u32,
 }
-structure!(PerformanceCounterARM, PERFORMANCE_COUNTER_ARM_LAYOUT, 24);
+structure!(PerformanceCounterARM, PERFORMANCE_COUNTER_ARM_LAYOUT);
 pub static PERFORMANCE_COUNTER_ARM_LAYOUT: Layout = Layout {
     name: "VkPerformanceCounterARM",
     size: 24,
@@ -79,26 +76,25 @@ pub static PERFORMANCE_COUNTER_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("counterID", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "counterID", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PerformanceCounterDescriptionARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: PerformanceCounterDescriptionFlagsARM,
     pub name: [u8; 256],
 }
-structure!(PerformanceCounterDescriptionARM, PERFORMANCE_COUNTER_DESCRIPTION_ARM_LAYOUT, 280);
+structure!(PerformanceCounterDescriptionARM, PERFORMANCE_COUNTER_DESCRIPTION_ARM_LAYOUT);
 pub static PERFORMANCE_COUNTER_DESCRIPTION_ARM_LAYOUT: Layout = Layout {
     name: "VkPerformanceCounterDescriptionARM",
     size: 280,
@@ -107,21 +103,20 @@ pub static PERFORMANCE_COUNTER_DESCRIPTION_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("name", 20, 256, Ty::Char),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "name", at: 20, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Text { at: 20, size: 256 },
     ],
-    gaps: &[s(4, 4), s(276, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 276, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderPassPerformanceCountersByRegionBeginInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -131,7 +126,7 @@ pub struct RenderPassPerformanceCountersByRegionBeginInfoARM {
     pub counter_index_count: u32,
     pub p_counter_indices: Ptr<u32>,
 }
-structure!(RenderPassPerformanceCountersByRegionBeginInfoARM, RENDER_PASS_PERFORMANCE_COUNTERS_BY_REGION_BEGIN_INFO_ARM_LAYOUT, 48);
+structure!(RenderPassPerformanceCountersByRegionBeginInfoARM, RENDER_PASS_PERFORMANCE_COUNTERS_BY_REGION_BEGIN_INFO_ARM_LAYOUT);
 pub static RENDER_PASS_PERFORMANCE_COUNTERS_BY_REGION_BEGIN_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkRenderPassPerformanceCountersByRegionBeginInfoARM",
     size: 48,
@@ -140,27 +135,26 @@ pub static RENDER_PASS_PERFORMANCE_COUNTERS_BY_REGION_BEGIN_INFO_ARM_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("counterAddressCount", 16, 1, Ty::U32),
-        f("pCounterAddresses", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("serializeRegions", 32, 1, Ty::Bool32),
-        f("counterIndexCount", 36, 1, Ty::U32),
-        f("pCounterIndices", 40, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "counterAddressCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCounterAddresses", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "serializeRegions", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "counterIndexCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCounterIndices", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4), s(36, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 36, size: 4 }],
 };
 
 newtype!(PerformanceCounterDescriptionFlagsARM, u32);
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct EnumeratePhysicalDeviceQueueFamilyPerformanceCountersByRegionARMParams {
     pub physical_device: PhysicalDevice,
     pub queue_family_index: u32,
@@ -168,7 +162,7 @@ pub struct EnumeratePhysicalDeviceQueueFamilyPerformanceCountersByRegionARMParam
     pub p_counters: Ptr<PerformanceCounterARM>,
     pub p_counter_descriptions: Ptr<PerformanceCounterDescriptionARM>,
 }
-structure!(EnumeratePhysicalDeviceQueueFamilyPerformanceCountersByRegionARMParams, ENUMERATE_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_COUNTERS_BY_REGION_ARM_PARAMS_LAYOUT, 40);
+image!(EnumeratePhysicalDeviceQueueFamilyPerformanceCountersByRegionARMParams, ENUMERATE_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_COUNTERS_BY_REGION_ARM_PARAMS_LAYOUT);
 pub static ENUMERATE_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_COUNTERS_BY_REGION_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkEnumeratePhysicalDeviceQueueFamilyPerformanceCountersByRegionARM",
     size: 40,
@@ -177,31 +171,30 @@ pub static ENUMERATE_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_COUNTERS_BY_REGION
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("queueFamilyIndex", 8, 1, Ty::U32),
-        f("pCounterCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pCounters", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_ARM_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
-        f("pCounterDescriptions", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_DESCRIPTION_ARM_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queueFamilyIndex", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCounterCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCounters", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_ARM_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCounterDescriptions", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_DESCRIPTION_ARM_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_ARM_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_DESCRIPTION_ARM_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_ARM_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_DESCRIPTION_ARM_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct EnumeratePhysicalDeviceQueueFamilyPerformanceCountersByRegionARMOutputs {
     pub result: Result,
     pub p_counter_count: Ptr<u32>,
     pub p_counters: Ptr<PerformanceCounterARM>,
     pub p_counter_descriptions: Ptr<PerformanceCounterDescriptionARM>,
 }
-structure!(EnumeratePhysicalDeviceQueueFamilyPerformanceCountersByRegionARMOutputs, ENUMERATE_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_COUNTERS_BY_REGION_ARM_OUTPUTS_LAYOUT, 32);
+image!(EnumeratePhysicalDeviceQueueFamilyPerformanceCountersByRegionARMOutputs, ENUMERATE_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_COUNTERS_BY_REGION_ARM_OUTPUTS_LAYOUT);
 pub static ENUMERATE_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_COUNTERS_BY_REGION_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkEnumeratePhysicalDeviceQueueFamilyPerformanceCountersByRegionARM:outputs",
     size: 32,
@@ -210,17 +203,17 @@ pub static ENUMERATE_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_COUNTERS_BY_REGION
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pCounterCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pCounters", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_ARM_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
-        f("pCounterDescriptions", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_DESCRIPTION_ARM_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCounterCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCounters", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_ARM_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCounterDescriptions", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_DESCRIPTION_ARM_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_ARM_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_DESCRIPTION_ARM_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_ARM_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_DESCRIPTION_ARM_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnEnumeratePhysicalDeviceQueueFamilyPerformanceCountersByRegionARM = unsafe extern "system" fn(PhysicalDevice, u32, Ptr<u32>, Ptr<PerformanceCounterARM>, Ptr<PerformanceCounterDescriptionARM>) -> Result;

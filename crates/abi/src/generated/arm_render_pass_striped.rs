@@ -2,13 +2,12 @@
 // VK_ARM_render_pass_striped.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceRenderPassStripedFeaturesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub render_pass_striped: Bool32,
 }
-structure!(PhysicalDeviceRenderPassStripedFeaturesARM, PHYSICAL_DEVICE_RENDER_PASS_STRIPED_FEATURES_ARM_LAYOUT, 24);
+structure!(PhysicalDeviceRenderPassStripedFeaturesARM, PHYSICAL_DEVICE_RENDER_PASS_STRIPED_FEATURES_ARM_LAYOUT);
 pub static PHYSICAL_DEVICE_RENDER_PASS_STRIPED_FEATURES_ARM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceRenderPassStripedFeaturesARM",
     size: 24,
@@ -17,26 +16,25 @@ pub static PHYSICAL_DEVICE_RENDER_PASS_STRIPED_FEATURES_ARM_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("renderPassStriped", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "renderPassStriped", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceRenderPassStripedPropertiesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub render_pass_stripe_granularity: Extent2D,
     pub max_render_pass_stripes: u32,
 }
-structure!(PhysicalDeviceRenderPassStripedPropertiesARM, PHYSICAL_DEVICE_RENDER_PASS_STRIPED_PROPERTIES_ARM_LAYOUT, 32);
+structure!(PhysicalDeviceRenderPassStripedPropertiesARM, PHYSICAL_DEVICE_RENDER_PASS_STRIPED_PROPERTIES_ARM_LAYOUT);
 pub static PHYSICAL_DEVICE_RENDER_PASS_STRIPED_PROPERTIES_ARM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceRenderPassStripedPropertiesARM",
     size: 32,
@@ -45,27 +43,26 @@ pub static PHYSICAL_DEVICE_RENDER_PASS_STRIPED_PROPERTIES_ARM_LAYOUT: Layout = L
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("renderPassStripeGranularity", 16, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("maxRenderPassStripes", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "renderPassStripeGranularity", at: 16, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxRenderPassStripes", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderPassStripeBeginInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub stripe_info_count: u32,
     pub p_stripe_infos: Ptr<RenderPassStripeInfoARM>,
 }
-structure!(RenderPassStripeBeginInfoARM, RENDER_PASS_STRIPE_BEGIN_INFO_ARM_LAYOUT, 32);
+structure!(RenderPassStripeBeginInfoARM, RENDER_PASS_STRIPE_BEGIN_INFO_ARM_LAYOUT);
 pub static RENDER_PASS_STRIPE_BEGIN_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkRenderPassStripeBeginInfoARM",
     size: 32,
@@ -74,27 +71,26 @@ pub static RENDER_PASS_STRIPE_BEGIN_INFO_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stripeInfoCount", 16, 1, Ty::U32),
-        f("pStripeInfos", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_STRIPE_INFO_ARM_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stripeInfoCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStripeInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_STRIPE_INFO_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&RENDER_PASS_STRIPE_INFO_ARM_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&RENDER_PASS_STRIPE_INFO_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderPassStripeInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub stripe_area: Rect2D,
 }
-structure!(RenderPassStripeInfoARM, RENDER_PASS_STRIPE_INFO_ARM_LAYOUT, 32);
+structure!(RenderPassStripeInfoARM, RENDER_PASS_STRIPE_INFO_ARM_LAYOUT);
 pub static RENDER_PASS_STRIPE_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkRenderPassStripeInfoARM",
     size: 32,
@@ -103,26 +99,25 @@ pub static RENDER_PASS_STRIPE_INFO_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stripeArea", 16, 1, Ty::Struct(&RECT2_D_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stripeArea", at: 16, ty: Ty::Struct(&RECT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderPassStripeSubmitInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub stripe_semaphore_info_count: u32,
     pub p_stripe_semaphore_infos: Ptr<SemaphoreSubmitInfo>,
 }
-structure!(RenderPassStripeSubmitInfoARM, RENDER_PASS_STRIPE_SUBMIT_INFO_ARM_LAYOUT, 32);
+structure!(RenderPassStripeSubmitInfoARM, RENDER_PASS_STRIPE_SUBMIT_INFO_ARM_LAYOUT);
 pub static RENDER_PASS_STRIPE_SUBMIT_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkRenderPassStripeSubmitInfoARM",
     size: 32,
@@ -131,15 +126,15 @@ pub static RENDER_PASS_STRIPE_SUBMIT_INFO_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stripeSemaphoreInfoCount", 16, 1, Ty::U32),
-        f("pStripeSemaphoreInfos", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_SUBMIT_INFO_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stripeSemaphoreInfoCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStripeSemaphoreInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_SUBMIT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SEMAPHORE_SUBMIT_INFO_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SEMAPHORE_SUBMIT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };

@@ -2,13 +2,12 @@
 // VK_ARM_scheduling_controls.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceQueueShaderCoreControlCreateInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_core_count: u32,
 }
-structure!(DeviceQueueShaderCoreControlCreateInfoARM, DEVICE_QUEUE_SHADER_CORE_CONTROL_CREATE_INFO_ARM_LAYOUT, 24);
+structure!(DeviceQueueShaderCoreControlCreateInfoARM, DEVICE_QUEUE_SHADER_CORE_CONTROL_CREATE_INFO_ARM_LAYOUT);
 pub static DEVICE_QUEUE_SHADER_CORE_CONTROL_CREATE_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkDeviceQueueShaderCoreControlCreateInfoARM",
     size: 24,
@@ -17,25 +16,24 @@ pub static DEVICE_QUEUE_SHADER_CORE_CONTROL_CREATE_INFO_ARM_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderCoreCount", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderCoreCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceSchedulingControlsFeaturesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub scheduling_controls: Bool32,
 }
-structure!(PhysicalDeviceSchedulingControlsFeaturesARM, PHYSICAL_DEVICE_SCHEDULING_CONTROLS_FEATURES_ARM_LAYOUT, 24);
+structure!(PhysicalDeviceSchedulingControlsFeaturesARM, PHYSICAL_DEVICE_SCHEDULING_CONTROLS_FEATURES_ARM_LAYOUT);
 pub static PHYSICAL_DEVICE_SCHEDULING_CONTROLS_FEATURES_ARM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceSchedulingControlsFeaturesARM",
     size: 24,
@@ -44,25 +42,24 @@ pub static PHYSICAL_DEVICE_SCHEDULING_CONTROLS_FEATURES_ARM_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("schedulingControls", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "schedulingControls", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceSchedulingControlsPropertiesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub scheduling_controls_flags: PhysicalDeviceSchedulingControlsFlagsARM,
 }
-structure!(PhysicalDeviceSchedulingControlsPropertiesARM, PHYSICAL_DEVICE_SCHEDULING_CONTROLS_PROPERTIES_ARM_LAYOUT, 24);
+structure!(PhysicalDeviceSchedulingControlsPropertiesARM, PHYSICAL_DEVICE_SCHEDULING_CONTROLS_PROPERTIES_ARM_LAYOUT);
 pub static PHYSICAL_DEVICE_SCHEDULING_CONTROLS_PROPERTIES_ARM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceSchedulingControlsPropertiesARM",
     size: 24,
@@ -71,19 +68,18 @@ pub static PHYSICAL_DEVICE_SCHEDULING_CONTROLS_PROPERTIES_ARM_LAYOUT: Layout = L
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("schedulingControlsFlags", 16, 1, Ty::Flags(&PHYSICAL_DEVICE_SCHEDULING_CONTROLS_FLAG_BITS_ARM_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "schedulingControlsFlags", at: 16, ty: Ty::Flags(&PHYSICAL_DEVICE_SCHEDULING_CONTROLS_FLAG_BITS_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DispatchParametersARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -91,7 +87,7 @@ pub struct DispatchParametersARM {
     pub max_queued_work_group_batches: u32,
     pub max_warps_per_shader_core: u32,
 }
-structure!(DispatchParametersARM, DISPATCH_PARAMETERS_ARM_LAYOUT, 32);
+structure!(DispatchParametersARM, DISPATCH_PARAMETERS_ARM_LAYOUT);
 pub static DISPATCH_PARAMETERS_ARM_LAYOUT: Layout = Layout {
     name: "VkDispatchParametersARM",
     size: 32,
@@ -100,21 +96,20 @@ pub static DISPATCH_PARAMETERS_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("workGroupBatchSize", 16, 1, Ty::U32).optional(),
-        f("maxQueuedWorkGroupBatches", 20, 1, Ty::U32).optional(),
-        f("maxWarpsPerShaderCore", 24, 1, Ty::U32).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "workGroupBatchSize", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxQueuedWorkGroupBatches", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxWarpsPerShaderCore", at: 24, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceSchedulingControlsDispatchParametersPropertiesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -122,7 +117,7 @@ pub struct PhysicalDeviceSchedulingControlsDispatchParametersPropertiesARM {
     pub scheduling_controls_max_queued_batches_count: u32,
     pub scheduling_controls_max_work_group_batch_size: u32,
 }
-structure!(PhysicalDeviceSchedulingControlsDispatchParametersPropertiesARM, PHYSICAL_DEVICE_SCHEDULING_CONTROLS_DISPATCH_PARAMETERS_PROPERTIES_ARM_LAYOUT, 32);
+structure!(PhysicalDeviceSchedulingControlsDispatchParametersPropertiesARM, PHYSICAL_DEVICE_SCHEDULING_CONTROLS_DISPATCH_PARAMETERS_PROPERTIES_ARM_LAYOUT);
 pub static PHYSICAL_DEVICE_SCHEDULING_CONTROLS_DISPATCH_PARAMETERS_PROPERTIES_ARM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceSchedulingControlsDispatchParametersPropertiesARM",
     size: 32,
@@ -131,17 +126,17 @@ pub static PHYSICAL_DEVICE_SCHEDULING_CONTROLS_DISPATCH_PARAMETERS_PROPERTIES_AR
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("schedulingControlsMaxWarpsCount", 16, 1, Ty::U32),
-        f("schedulingControlsMaxQueuedBatchesCount", 20, 1, Ty::U32),
-        f("schedulingControlsMaxWorkGroupBatchSize", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "schedulingControlsMaxWarpsCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "schedulingControlsMaxQueuedBatchesCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "schedulingControlsMaxWorkGroupBatchSize", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(PhysicalDeviceSchedulingControlsFlagsARM, u64);
@@ -160,12 +155,11 @@ pub static PHYSICAL_DEVICE_SCHEDULING_CONTROLS_FLAG_BITS_ARM_ENUM: EnumDesc = En
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetDispatchParametersARMParams {
     pub command_buffer: CommandBuffer,
     pub p_dispatch_parameters: Ptr<DispatchParametersARM>,
 }
-structure!(CmdSetDispatchParametersARMParams, CMD_SET_DISPATCH_PARAMETERS_ARM_PARAMS_LAYOUT, 16);
+image!(CmdSetDispatchParametersARMParams, CMD_SET_DISPATCH_PARAMETERS_ARM_PARAMS_LAYOUT);
 pub static CMD_SET_DISPATCH_PARAMETERS_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetDispatchParametersARM",
     size: 16,
@@ -174,8 +168,8 @@ pub static CMD_SET_DISPATCH_PARAMETERS_ARM_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pDispatchParameters", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPATCH_PARAMETERS_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pDispatchParameters", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPATCH_PARAMETERS_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

@@ -2,13 +2,12 @@
 // VK_ARM_shader_core_builtins.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderCoreBuiltinsFeaturesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_core_builtins: Bool32,
 }
-structure!(PhysicalDeviceShaderCoreBuiltinsFeaturesARM, PHYSICAL_DEVICE_SHADER_CORE_BUILTINS_FEATURES_ARM_LAYOUT, 24);
+structure!(PhysicalDeviceShaderCoreBuiltinsFeaturesARM, PHYSICAL_DEVICE_SHADER_CORE_BUILTINS_FEATURES_ARM_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_CORE_BUILTINS_FEATURES_ARM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderCoreBuiltinsFeaturesARM",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_SHADER_CORE_BUILTINS_FEATURES_ARM_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderCoreBuiltins", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderCoreBuiltins", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderCoreBuiltinsPropertiesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -37,7 +35,7 @@ pub struct PhysicalDeviceShaderCoreBuiltinsPropertiesARM {
     pub shader_core_count: u32,
     pub shader_warps_per_core: u32,
 }
-structure!(PhysicalDeviceShaderCoreBuiltinsPropertiesARM, PHYSICAL_DEVICE_SHADER_CORE_BUILTINS_PROPERTIES_ARM_LAYOUT, 32);
+structure!(PhysicalDeviceShaderCoreBuiltinsPropertiesARM, PHYSICAL_DEVICE_SHADER_CORE_BUILTINS_PROPERTIES_ARM_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_CORE_BUILTINS_PROPERTIES_ARM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderCoreBuiltinsPropertiesARM",
     size: 32,
@@ -46,15 +44,15 @@ pub static PHYSICAL_DEVICE_SHADER_CORE_BUILTINS_PROPERTIES_ARM_LAYOUT: Layout = 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderCoreMask", 16, 1, Ty::U64),
-        f("shaderCoreCount", 24, 1, Ty::U32),
-        f("shaderWarpsPerCore", 28, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderCoreMask", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderCoreCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderWarpsPerCore", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

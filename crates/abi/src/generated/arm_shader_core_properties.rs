@@ -2,7 +2,6 @@
 // VK_ARM_shader_core_properties.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderCorePropertiesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct PhysicalDeviceShaderCorePropertiesARM {
     pub texel_rate: u32,
     pub fma_rate: u32,
 }
-structure!(PhysicalDeviceShaderCorePropertiesARM, PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_ARM_LAYOUT, 32);
+structure!(PhysicalDeviceShaderCorePropertiesARM, PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_ARM_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_ARM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderCorePropertiesARM",
     size: 32,
@@ -19,15 +18,15 @@ pub static PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pixelRate", 16, 1, Ty::U32),
-        f("texelRate", 20, 1, Ty::U32),
-        f("fmaRate", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pixelRate", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "texelRate", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fmaRate", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

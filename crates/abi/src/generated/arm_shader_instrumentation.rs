@@ -2,13 +2,12 @@
 // VK_ARM_shader_instrumentation.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderInstrumentationFeaturesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_instrumentation: Bool32,
 }
-structure!(PhysicalDeviceShaderInstrumentationFeaturesARM, PHYSICAL_DEVICE_SHADER_INSTRUMENTATION_FEATURES_ARM_LAYOUT, 24);
+structure!(PhysicalDeviceShaderInstrumentationFeaturesARM, PHYSICAL_DEVICE_SHADER_INSTRUMENTATION_FEATURES_ARM_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_INSTRUMENTATION_FEATURES_ARM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderInstrumentationFeaturesARM",
     size: 24,
@@ -17,26 +16,25 @@ pub static PHYSICAL_DEVICE_SHADER_INSTRUMENTATION_FEATURES_ARM_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderInstrumentation", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderInstrumentation", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderInstrumentationPropertiesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub num_metrics: u32,
     pub per_basic_block_granularity: Bool32,
 }
-structure!(PhysicalDeviceShaderInstrumentationPropertiesARM, PHYSICAL_DEVICE_SHADER_INSTRUMENTATION_PROPERTIES_ARM_LAYOUT, 24);
+structure!(PhysicalDeviceShaderInstrumentationPropertiesARM, PHYSICAL_DEVICE_SHADER_INSTRUMENTATION_PROPERTIES_ARM_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_INSTRUMENTATION_PROPERTIES_ARM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderInstrumentationPropertiesARM",
     size: 24,
@@ -45,25 +43,24 @@ pub static PHYSICAL_DEVICE_SHADER_INSTRUMENTATION_PROPERTIES_ARM_LAYOUT: Layout 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("numMetrics", 16, 1, Ty::U32),
-        f("perBasicBlockGranularity", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "numMetrics", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "perBasicBlockGranularity", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ShaderInstrumentationCreateInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
 }
-structure!(ShaderInstrumentationCreateInfoARM, SHADER_INSTRUMENTATION_CREATE_INFO_ARM_LAYOUT, 16);
+structure!(ShaderInstrumentationCreateInfoARM, SHADER_INSTRUMENTATION_CREATE_INFO_ARM_LAYOUT);
 pub static SHADER_INSTRUMENTATION_CREATE_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkShaderInstrumentationCreateInfoARM",
     size: 16,
@@ -72,25 +69,24 @@ pub static SHADER_INSTRUMENTATION_CREATE_INFO_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ShaderInstrumentationMetricDescriptionARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub name: [u8; 256],
     pub description: [u8; 256],
 }
-structure!(ShaderInstrumentationMetricDescriptionARM, SHADER_INSTRUMENTATION_METRIC_DESCRIPTION_ARM_LAYOUT, 528);
+structure!(ShaderInstrumentationMetricDescriptionARM, SHADER_INSTRUMENTATION_METRIC_DESCRIPTION_ARM_LAYOUT);
 pub static SHADER_INSTRUMENTATION_METRIC_DESCRIPTION_ARM_LAYOUT: Layout = Layout {
     name: "VkShaderInstrumentationMetricDescriptionARM",
     size: 528,
@@ -99,29 +95,28 @@ pub static SHADER_INSTRUMENTATION_METRIC_DESCRIPTION_ARM_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("name", 16, 256, Ty::Char),
-        f("description", 272, 256, Ty::Char),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "name", at: 16, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
+        Field { name: "description", at: 272, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Text { at: 16, size: 256 },
         Work::Text { at: 272, size: 256 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ShaderInstrumentationMetricDataHeaderARM {
     pub result_index: u32,
     pub result_sub_index: u32,
     pub stages: ShaderStageFlags,
     pub basic_block_index: u32,
 }
-structure!(ShaderInstrumentationMetricDataHeaderARM, SHADER_INSTRUMENTATION_METRIC_DATA_HEADER_ARM_LAYOUT, 16);
+structure!(ShaderInstrumentationMetricDataHeaderARM, SHADER_INSTRUMENTATION_METRIC_DATA_HEADER_ARM_LAYOUT);
 pub static SHADER_INSTRUMENTATION_METRIC_DATA_HEADER_ARM_LAYOUT: Layout = Layout {
     name: "VkShaderInstrumentationMetricDataHeaderARM",
     size: 16,
@@ -130,10 +125,10 @@ pub static SHADER_INSTRUMENTATION_METRIC_DATA_HEADER_ARM_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("resultIndex", 0, 1, Ty::U32),
-        f("resultSubIndex", 4, 1, Ty::U32),
-        f("stages", 8, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
-        f("basicBlockIndex", 12, 1, Ty::U32),
+        Field { name: "resultIndex", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "resultSubIndex", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stages", at: 8, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "basicBlockIndex", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -145,13 +140,12 @@ newtype!(ShaderInstrumentationARM, u64);
 newtype!(ShaderInstrumentationValuesFlagsARM, u32);
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct EnumeratePhysicalDeviceShaderInstrumentationMetricsARMParams {
     pub physical_device: PhysicalDevice,
     pub p_description_count: Ptr<u32>,
     pub p_descriptions: Ptr<ShaderInstrumentationMetricDescriptionARM>,
 }
-structure!(EnumeratePhysicalDeviceShaderInstrumentationMetricsARMParams, ENUMERATE_PHYSICAL_DEVICE_SHADER_INSTRUMENTATION_METRICS_ARM_PARAMS_LAYOUT, 24);
+image!(EnumeratePhysicalDeviceShaderInstrumentationMetricsARMParams, ENUMERATE_PHYSICAL_DEVICE_SHADER_INSTRUMENTATION_METRICS_ARM_PARAMS_LAYOUT);
 pub static ENUMERATE_PHYSICAL_DEVICE_SHADER_INSTRUMENTATION_METRICS_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkEnumeratePhysicalDeviceShaderInstrumentationMetricsARM",
     size: 24,
@@ -160,27 +154,26 @@ pub static ENUMERATE_PHYSICAL_DEVICE_SHADER_INSTRUMENTATION_METRICS_ARM_PARAMS_L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pDescriptionCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pDescriptions", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_INSTRUMENTATION_METRIC_DESCRIPTION_ARM_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptionCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptions", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_INSTRUMENTATION_METRIC_DESCRIPTION_ARM_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SHADER_INSTRUMENTATION_METRIC_DESCRIPTION_ARM_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SHADER_INSTRUMENTATION_METRIC_DESCRIPTION_ARM_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct EnumeratePhysicalDeviceShaderInstrumentationMetricsARMOutputs {
     pub result: Result,
     pub p_description_count: Ptr<u32>,
     pub p_descriptions: Ptr<ShaderInstrumentationMetricDescriptionARM>,
 }
-structure!(EnumeratePhysicalDeviceShaderInstrumentationMetricsARMOutputs, ENUMERATE_PHYSICAL_DEVICE_SHADER_INSTRUMENTATION_METRICS_ARM_OUTPUTS_LAYOUT, 24);
+image!(EnumeratePhysicalDeviceShaderInstrumentationMetricsARMOutputs, ENUMERATE_PHYSICAL_DEVICE_SHADER_INSTRUMENTATION_METRICS_ARM_OUTPUTS_LAYOUT);
 pub static ENUMERATE_PHYSICAL_DEVICE_SHADER_INSTRUMENTATION_METRICS_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkEnumeratePhysicalDeviceShaderInstrumentationMetricsARM:outputs",
     size: 24,
@@ -189,15 +182,15 @@ pub static ENUMERATE_PHYSICAL_DEVICE_SHADER_INSTRUMENTATION_METRICS_ARM_OUTPUTS_
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pDescriptionCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pDescriptions", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_INSTRUMENTATION_METRIC_DESCRIPTION_ARM_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptionCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptions", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_INSTRUMENTATION_METRIC_DESCRIPTION_ARM_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SHADER_INSTRUMENTATION_METRIC_DESCRIPTION_ARM_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SHADER_INSTRUMENTATION_METRIC_DESCRIPTION_ARM_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnEnumeratePhysicalDeviceShaderInstrumentationMetricsARM = unsafe extern "system" fn(PhysicalDevice, Ptr<u32>, Ptr<ShaderInstrumentationMetricDescriptionARM>) -> Result;
@@ -215,14 +208,13 @@ pub static ENUMERATE_PHYSICAL_DEVICE_SHADER_INSTRUMENTATION_METRICS_ARM_COMMAND:
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateShaderInstrumentationARMParams {
     pub device: Device,
     pub p_create_info: Ptr<ShaderInstrumentationCreateInfoARM>,
     pub p_allocator: Ptr<Opaque>,
     pub p_instrumentation: Ptr<ShaderInstrumentationARM>,
 }
-structure!(CreateShaderInstrumentationARMParams, CREATE_SHADER_INSTRUMENTATION_ARM_PARAMS_LAYOUT, 32);
+image!(CreateShaderInstrumentationARMParams, CREATE_SHADER_INSTRUMENTATION_ARM_PARAMS_LAYOUT);
 pub static CREATE_SHADER_INSTRUMENTATION_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateShaderInstrumentationARM",
     size: 32,
@@ -231,10 +223,10 @@ pub static CREATE_SHADER_INSTRUMENTATION_ARM_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_INSTRUMENTATION_CREATE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pInstrumentation", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderInstrumentationARM), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_INSTRUMENTATION_CREATE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pInstrumentation", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderInstrumentationARM), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -247,12 +239,11 @@ pub static CREATE_SHADER_INSTRUMENTATION_ARM_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateShaderInstrumentationARMOutputs {
     pub result: Result,
     pub p_instrumentation: Ptr<ShaderInstrumentationARM>,
 }
-structure!(CreateShaderInstrumentationARMOutputs, CREATE_SHADER_INSTRUMENTATION_ARM_OUTPUTS_LAYOUT, 16);
+image!(CreateShaderInstrumentationARMOutputs, CREATE_SHADER_INSTRUMENTATION_ARM_OUTPUTS_LAYOUT);
 pub static CREATE_SHADER_INSTRUMENTATION_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateShaderInstrumentationARM:outputs",
     size: 16,
@@ -261,13 +252,13 @@ pub static CREATE_SHADER_INSTRUMENTATION_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pInstrumentation", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderInstrumentationARM), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInstrumentation", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderInstrumentationARM), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::ShaderInstrumentationARM), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateShaderInstrumentationARM = unsafe extern "system" fn(Device, Ptr<ShaderInstrumentationCreateInfoARM>, Ptr<Opaque>, Ptr<ShaderInstrumentationARM>) -> Result;
@@ -285,13 +276,12 @@ pub static CREATE_SHADER_INSTRUMENTATION_ARM_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyShaderInstrumentationARMParams {
     pub device: Device,
     pub instrumentation: ShaderInstrumentationARM,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyShaderInstrumentationARMParams, DESTROY_SHADER_INSTRUMENTATION_ARM_PARAMS_LAYOUT, 24);
+image!(DestroyShaderInstrumentationARMParams, DESTROY_SHADER_INSTRUMENTATION_ARM_PARAMS_LAYOUT);
 pub static DESTROY_SHADER_INSTRUMENTATION_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyShaderInstrumentationARM",
     size: 24,
@@ -300,9 +290,9 @@ pub static DESTROY_SHADER_INSTRUMENTATION_ARM_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("instrumentation", 8, 1, Ty::Handle(HandleType::ShaderInstrumentationARM)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "instrumentation", at: 8, ty: Ty::Handle(HandleType::ShaderInstrumentationARM), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -323,12 +313,11 @@ pub static DESTROY_SHADER_INSTRUMENTATION_ARM_COMMAND: CommandDesc = CommandDesc
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBeginShaderInstrumentationARMParams {
     pub command_buffer: CommandBuffer,
     pub instrumentation: ShaderInstrumentationARM,
 }
-structure!(CmdBeginShaderInstrumentationARMParams, CMD_BEGIN_SHADER_INSTRUMENTATION_ARM_PARAMS_LAYOUT, 16);
+image!(CmdBeginShaderInstrumentationARMParams, CMD_BEGIN_SHADER_INSTRUMENTATION_ARM_PARAMS_LAYOUT);
 pub static CMD_BEGIN_SHADER_INSTRUMENTATION_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBeginShaderInstrumentationARM",
     size: 16,
@@ -337,8 +326,8 @@ pub static CMD_BEGIN_SHADER_INSTRUMENTATION_ARM_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("instrumentation", 8, 1, Ty::Handle(HandleType::ShaderInstrumentationARM)).extern_sync(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "instrumentation", at: 8, ty: Ty::Handle(HandleType::ShaderInstrumentationARM), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -358,11 +347,10 @@ pub static CMD_BEGIN_SHADER_INSTRUMENTATION_ARM_COMMAND: CommandDesc = CommandDe
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdEndShaderInstrumentationARMParams {
     pub command_buffer: CommandBuffer,
 }
-structure!(CmdEndShaderInstrumentationARMParams, CMD_END_SHADER_INSTRUMENTATION_ARM_PARAMS_LAYOUT, 8);
+image!(CmdEndShaderInstrumentationARMParams, CMD_END_SHADER_INSTRUMENTATION_ARM_PARAMS_LAYOUT);
 pub static CMD_END_SHADER_INSTRUMENTATION_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdEndShaderInstrumentationARM",
     size: 8,
@@ -371,7 +359,7 @@ pub static CMD_END_SHADER_INSTRUMENTATION_ARM_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -390,7 +378,6 @@ pub static CMD_END_SHADER_INSTRUMENTATION_ARM_COMMAND: CommandDesc = CommandDesc
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetShaderInstrumentationValuesARMParams {
     pub device: Device,
     pub instrumentation: ShaderInstrumentationARM,
@@ -398,7 +385,7 @@ pub struct GetShaderInstrumentationValuesARMParams {
     pub p_metric_values: Ptr<Opaque>,
     pub flags: ShaderInstrumentationValuesFlagsARM,
 }
-structure!(GetShaderInstrumentationValuesARMParams, GET_SHADER_INSTRUMENTATION_VALUES_ARM_PARAMS_LAYOUT, 40);
+image!(GetShaderInstrumentationValuesARMParams, GET_SHADER_INSTRUMENTATION_VALUES_ARM_PARAMS_LAYOUT);
 pub static GET_SHADER_INSTRUMENTATION_VALUES_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetShaderInstrumentationValuesARM",
     size: 40,
@@ -407,11 +394,11 @@ pub static GET_SHADER_INSTRUMENTATION_VALUES_ARM_PARAMS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("instrumentation", 8, 1, Ty::Handle(HandleType::ShaderInstrumentationARM)),
-        f("pMetricBlockCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
-        f("pMetricValues", 24, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
-        f("flags", 32, 1, Ty::U32).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "instrumentation", at: 8, ty: Ty::Handle(HandleType::ShaderInstrumentationARM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMetricBlockCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMetricValues", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -419,18 +406,17 @@ pub static GET_SHADER_INSTRUMENTATION_VALUES_ARM_PARAMS_LAYOUT: Layout = Layout 
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(36, 4)],
+    gaps: &[Span { at: 36, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetShaderInstrumentationValuesARMOutputs {
     pub result: Result,
     pub p_metric_block_count: Ptr<u32>,
     pub p_metric_values: Ptr<Opaque>,
 }
-structure!(GetShaderInstrumentationValuesARMOutputs, GET_SHADER_INSTRUMENTATION_VALUES_ARM_OUTPUTS_LAYOUT, 24);
+image!(GetShaderInstrumentationValuesARMOutputs, GET_SHADER_INSTRUMENTATION_VALUES_ARM_OUTPUTS_LAYOUT);
 pub static GET_SHADER_INSTRUMENTATION_VALUES_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetShaderInstrumentationValuesARM:outputs",
     size: 24,
@@ -439,15 +425,15 @@ pub static GET_SHADER_INSTRUMENTATION_VALUES_ARM_OUTPUTS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pMetricBlockCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
-        f("pMetricValues", 16, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMetricBlockCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMetricValues", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetShaderInstrumentationValuesARM = unsafe extern "system" fn(Device, ShaderInstrumentationARM, Ptr<u32>, Ptr<Opaque>, ShaderInstrumentationValuesFlagsARM) -> Result;
@@ -465,12 +451,11 @@ pub static GET_SHADER_INSTRUMENTATION_VALUES_ARM_COMMAND: CommandDesc = CommandD
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ClearShaderInstrumentationMetricsARMParams {
     pub device: Device,
     pub instrumentation: ShaderInstrumentationARM,
 }
-structure!(ClearShaderInstrumentationMetricsARMParams, CLEAR_SHADER_INSTRUMENTATION_METRICS_ARM_PARAMS_LAYOUT, 16);
+image!(ClearShaderInstrumentationMetricsARMParams, CLEAR_SHADER_INSTRUMENTATION_METRICS_ARM_PARAMS_LAYOUT);
 pub static CLEAR_SHADER_INSTRUMENTATION_METRICS_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkClearShaderInstrumentationMetricsARM",
     size: 16,
@@ -479,8 +464,8 @@ pub static CLEAR_SHADER_INSTRUMENTATION_METRICS_ARM_PARAMS_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("instrumentation", 8, 1, Ty::Handle(HandleType::ShaderInstrumentationARM)),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "instrumentation", at: 8, ty: Ty::Handle(HandleType::ShaderInstrumentationARM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },

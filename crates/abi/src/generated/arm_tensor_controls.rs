@@ -2,13 +2,12 @@
 // VK_ARM_tensor_controls.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct TensorRollingBackingCreateInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub wraps: [u32; 4],
 }
-structure!(TensorRollingBackingCreateInfoARM, TENSOR_ROLLING_BACKING_CREATE_INFO_ARM_LAYOUT, 32);
+structure!(TensorRollingBackingCreateInfoARM, TENSOR_ROLLING_BACKING_CREATE_INFO_ARM_LAYOUT);
 pub static TENSOR_ROLLING_BACKING_CREATE_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkTensorRollingBackingCreateInfoARM",
     size: 32,
@@ -17,19 +16,18 @@ pub static TENSOR_ROLLING_BACKING_CREATE_INFO_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("wraps", 16, 4, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "wraps", at: 16, ty: Ty::U32, count: 4, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct TensorExplicitTilingFormatPropertiesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -39,7 +37,7 @@ pub struct TensorExplicitTilingFormatPropertiesARM {
     pub block_u_tiling_tensor_features: FormatFeatureFlags2,
     pub block_u64k_tiling_tensor_features: FormatFeatureFlags2,
 }
-structure!(TensorExplicitTilingFormatPropertiesARM, TENSOR_EXPLICIT_TILING_FORMAT_PROPERTIES_ARM_LAYOUT, 56);
+structure!(TensorExplicitTilingFormatPropertiesARM, TENSOR_EXPLICIT_TILING_FORMAT_PROPERTIES_ARM_LAYOUT);
 pub static TENSOR_EXPLICIT_TILING_FORMAT_PROPERTIES_ARM_LAYOUT: Layout = Layout {
     name: "VkTensorExplicitTilingFormatPropertiesARM",
     size: 56,
@@ -48,17 +46,17 @@ pub static TENSOR_EXPLICIT_TILING_FORMAT_PROPERTIES_ARM_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("brick16TilingTensorFeatures", 16, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM)),
-        f("brick8TilingTensorFeatures", 24, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM)),
-        f("brick4TilingTensorFeatures", 32, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM)),
-        f("blockUTilingTensorFeatures", 40, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM)),
-        f("blockU64kTilingTensorFeatures", 48, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "brick16TilingTensorFeatures", at: 16, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "brick8TilingTensorFeatures", at: 24, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "brick4TilingTensorFeatures", at: 32, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "blockUTilingTensorFeatures", at: 40, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "blockU64kTilingTensorFeatures", at: 48, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -6,7 +6,6 @@ newtype!(TensorARM, u64);
 newtype!(TensorViewARM, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct TensorDescriptionARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -17,7 +16,7 @@ pub struct TensorDescriptionARM {
     pub p_strides: Ptr<i64>,
     pub usage: TensorUsageFlagsARM,
 }
-structure!(TensorDescriptionARM, TENSOR_DESCRIPTION_ARM_LAYOUT, 56);
+structure!(TensorDescriptionARM, TENSOR_DESCRIPTION_ARM_LAYOUT);
 pub static TENSOR_DESCRIPTION_ARM_LAYOUT: Layout = Layout {
     name: "VkTensorDescriptionARM",
     size: 56,
@@ -26,26 +25,25 @@ pub static TENSOR_DESCRIPTION_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("tiling", 16, 1, Ty::Enum(&TENSOR_TILING_ARM_ENUM)),
-        f("format", 20, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("dimensionCount", 24, 1, Ty::U32),
-        f("pDimensions", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pStrides", 40, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("usage", 48, 1, Ty::Flags(&TENSOR_USAGE_FLAG_BITS_ARM_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tiling", at: 16, ty: Ty::Enum(&TENSOR_TILING_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "format", at: 20, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dimensionCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDimensions", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStrides", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "usage", at: 48, ty: Ty::Flags(&TENSOR_USAGE_FLAG_BITS_ARM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4), s(24, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct TensorCreateInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -55,7 +53,7 @@ pub struct TensorCreateInfoARM {
     pub queue_family_index_count: u32,
     pub p_queue_family_indices: Ptr<u32>,
 }
-structure!(TensorCreateInfoARM, TENSOR_CREATE_INFO_ARM_LAYOUT, 48);
+structure!(TensorCreateInfoARM, TENSOR_CREATE_INFO_ARM_LAYOUT);
 pub static TENSOR_CREATE_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkTensorCreateInfoARM",
     size: 48,
@@ -64,25 +62,24 @@ pub static TENSOR_CREATE_INFO_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&TENSOR_CREATE_FLAG_BITS_ARM_ENUM)).optional(),
-        f("pDescription", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&TENSOR_DESCRIPTION_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("sharingMode", 32, 1, Ty::Enum(&SHARING_MODE_ENUM)),
-        f("queueFamilyIndexCount", 36, 1, Ty::U32).optional(),
-        f("pQueueFamilyIndices", 40, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(36, 4)), read: Read::Is(here(32, 4), &[1]), direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&TENSOR_CREATE_FLAG_BITS_ARM_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDescription", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&TENSOR_DESCRIPTION_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sharingMode", at: 32, ty: Ty::Enum(&SHARING_MODE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queueFamilyIndexCount", at: 36, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pQueueFamilyIndices", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Is(Place { through: Place::HERE, at: 32, width: 4 }, &[1]), direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&TENSOR_DESCRIPTION_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(36, 4)), read: Read::Is(here(32, 4), &[1]), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Is(Place { through: Place::HERE, at: 32, width: 4 }, &[1]), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(36, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 36, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct TensorViewCreateInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -90,7 +87,7 @@ pub struct TensorViewCreateInfoARM {
     pub tensor: TensorARM,
     pub format: Format,
 }
-structure!(TensorViewCreateInfoARM, TENSOR_VIEW_CREATE_INFO_ARM_LAYOUT, 40);
+structure!(TensorViewCreateInfoARM, TENSOR_VIEW_CREATE_INFO_ARM_LAYOUT);
 pub static TENSOR_VIEW_CREATE_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkTensorViewCreateInfoARM",
     size: 40,
@@ -99,28 +96,27 @@ pub static TENSOR_VIEW_CREATE_INFO_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&TENSOR_VIEW_CREATE_FLAG_BITS_ARM_ENUM)).optional(),
-        f("tensor", 24, 1, Ty::Handle(HandleType::TensorARM)),
-        f("format", 32, 1, Ty::Enum(&FORMAT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&TENSOR_VIEW_CREATE_FLAG_BITS_ARM_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tensor", at: 24, ty: Ty::Handle(HandleType::TensorARM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "format", at: 32, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::TensorARM },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct TensorMemoryRequirementsInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub tensor: TensorARM,
 }
-structure!(TensorMemoryRequirementsInfoARM, TENSOR_MEMORY_REQUIREMENTS_INFO_ARM_LAYOUT, 24);
+structure!(TensorMemoryRequirementsInfoARM, TENSOR_MEMORY_REQUIREMENTS_INFO_ARM_LAYOUT);
 pub static TENSOR_MEMORY_REQUIREMENTS_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkTensorMemoryRequirementsInfoARM",
     size: 24,
@@ -129,20 +125,19 @@ pub static TENSOR_MEMORY_REQUIREMENTS_INFO_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("tensor", 16, 1, Ty::Handle(HandleType::TensorARM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tensor", at: 16, ty: Ty::Handle(HandleType::TensorARM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::TensorARM },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BindTensorMemoryInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -150,7 +145,7 @@ pub struct BindTensorMemoryInfoARM {
     pub memory: DeviceMemory,
     pub memory_offset: u64,
 }
-structure!(BindTensorMemoryInfoARM, BIND_TENSOR_MEMORY_INFO_ARM_LAYOUT, 40);
+structure!(BindTensorMemoryInfoARM, BIND_TENSOR_MEMORY_INFO_ARM_LAYOUT);
 pub static BIND_TENSOR_MEMORY_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkBindTensorMemoryInfoARM",
     size: 40,
@@ -159,30 +154,29 @@ pub static BIND_TENSOR_MEMORY_INFO_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("tensor", 16, 1, Ty::Handle(HandleType::TensorARM)).extern_sync(),
-        f("memory", 24, 1, Ty::Handle(HandleType::DeviceMemory)),
-        f("memoryOffset", 32, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tensor", at: 16, ty: Ty::Handle(HandleType::TensorARM), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "memory", at: 24, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryOffset", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::TensorARM },
         Work::Handles { at: 24, count: 1, ty: HandleType::DeviceMemory },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct WriteDescriptorSetTensorARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub tensor_view_count: u32,
     pub p_tensor_views: Ptr<TensorViewARM>,
 }
-structure!(WriteDescriptorSetTensorARM, WRITE_DESCRIPTOR_SET_TENSOR_ARM_LAYOUT, 32);
+structure!(WriteDescriptorSetTensorARM, WRITE_DESCRIPTOR_SET_TENSOR_ARM_LAYOUT);
 pub static WRITE_DESCRIPTOR_SET_TENSOR_ARM_LAYOUT: Layout = Layout {
     name: "VkWriteDescriptorSetTensorARM",
     size: 32,
@@ -191,28 +185,27 @@ pub static WRITE_DESCRIPTOR_SET_TENSOR_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("tensorViewCount", 16, 1, Ty::U32),
-        f("pTensorViews", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::TensorViewARM), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tensorViewCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTensorViews", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::TensorViewARM), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::TensorViewARM), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::TensorViewARM), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct TensorFormatPropertiesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub optimal_tiling_tensor_features: FormatFeatureFlags2,
     pub linear_tiling_tensor_features: FormatFeatureFlags2,
 }
-structure!(TensorFormatPropertiesARM, TENSOR_FORMAT_PROPERTIES_ARM_LAYOUT, 32);
+structure!(TensorFormatPropertiesARM, TENSOR_FORMAT_PROPERTIES_ARM_LAYOUT);
 pub static TENSOR_FORMAT_PROPERTIES_ARM_LAYOUT: Layout = Layout {
     name: "VkTensorFormatPropertiesARM",
     size: 32,
@@ -221,20 +214,19 @@ pub static TENSOR_FORMAT_PROPERTIES_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("optimalTilingTensorFeatures", 16, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM)),
-        f("linearTilingTensorFeatures", 24, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "optimalTilingTensorFeatures", at: 16, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "linearTilingTensorFeatures", at: 24, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceTensorPropertiesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -252,7 +244,7 @@ pub struct PhysicalDeviceTensorPropertiesARM {
     pub shader_storage_tensor_array_non_uniform_indexing_native: Bool32,
     pub shader_tensor_supported_stages: ShaderStageFlags,
 }
-structure!(PhysicalDeviceTensorPropertiesARM, PHYSICAL_DEVICE_TENSOR_PROPERTIES_ARM_LAYOUT, 88);
+structure!(PhysicalDeviceTensorPropertiesARM, PHYSICAL_DEVICE_TENSOR_PROPERTIES_ARM_LAYOUT);
 pub static PHYSICAL_DEVICE_TENSOR_PROPERTIES_ARM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceTensorPropertiesARM",
     size: 88,
@@ -261,31 +253,30 @@ pub static PHYSICAL_DEVICE_TENSOR_PROPERTIES_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxTensorDimensionCount", 16, 1, Ty::U32),
-        f("maxTensorElements", 24, 1, Ty::U64),
-        f("maxPerDimensionTensorElements", 32, 1, Ty::U64),
-        f("maxTensorStride", 40, 1, Ty::I64),
-        f("maxTensorSize", 48, 1, Ty::U64),
-        f("maxTensorShaderAccessArrayLength", 56, 1, Ty::U32),
-        f("maxTensorShaderAccessSize", 60, 1, Ty::U32),
-        f("maxDescriptorSetStorageTensors", 64, 1, Ty::U32),
-        f("maxPerStageDescriptorSetStorageTensors", 68, 1, Ty::U32),
-        f("maxDescriptorSetUpdateAfterBindStorageTensors", 72, 1, Ty::U32),
-        f("maxPerStageDescriptorUpdateAfterBindStorageTensors", 76, 1, Ty::U32),
-        f("shaderStorageTensorArrayNonUniformIndexingNative", 80, 1, Ty::Bool32),
-        f("shaderTensorSupportedStages", 84, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxTensorDimensionCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTensorElements", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerDimensionTensorElements", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTensorStride", at: 40, ty: Ty::I64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTensorSize", at: 48, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTensorShaderAccessArrayLength", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTensorShaderAccessSize", at: 60, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetStorageTensors", at: 64, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorSetStorageTensors", at: 68, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUpdateAfterBindStorageTensors", at: 72, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorUpdateAfterBindStorageTensors", at: 76, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderStorageTensorArrayNonUniformIndexingNative", at: 80, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderTensorSupportedStages", at: 84, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct TensorMemoryBarrierARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -297,7 +288,7 @@ pub struct TensorMemoryBarrierARM {
     pub dst_queue_family_index: u32,
     pub tensor: TensorARM,
 }
-structure!(TensorMemoryBarrierARM, TENSOR_MEMORY_BARRIER_ARM_LAYOUT, 64);
+structure!(TensorMemoryBarrierARM, TENSOR_MEMORY_BARRIER_ARM_LAYOUT);
 pub static TENSOR_MEMORY_BARRIER_ARM_LAYOUT: Layout = Layout {
     name: "VkTensorMemoryBarrierARM",
     size: 64,
@@ -306,33 +297,32 @@ pub static TENSOR_MEMORY_BARRIER_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcStageMask", 16, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM)).optional(),
-        f("srcAccessMask", 24, 1, Ty::Flags(&ACCESS_FLAG_BITS2_ENUM)).optional(),
-        f("dstStageMask", 32, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM)).optional(),
-        f("dstAccessMask", 40, 1, Ty::Flags(&ACCESS_FLAG_BITS2_ENUM)).optional(),
-        f("srcQueueFamilyIndex", 48, 1, Ty::U32),
-        f("dstQueueFamilyIndex", 52, 1, Ty::U32),
-        f("tensor", 56, 1, Ty::Handle(HandleType::TensorARM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcStageMask", at: 16, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcAccessMask", at: 24, ty: Ty::Flags(&ACCESS_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstStageMask", at: 32, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstAccessMask", at: 40, ty: Ty::Flags(&ACCESS_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcQueueFamilyIndex", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstQueueFamilyIndex", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tensor", at: 56, ty: Ty::Handle(HandleType::TensorARM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 56, count: 1, ty: HandleType::TensorARM },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct TensorDependencyInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub tensor_memory_barrier_count: u32,
     pub p_tensor_memory_barriers: Ptr<TensorMemoryBarrierARM>,
 }
-structure!(TensorDependencyInfoARM, TENSOR_DEPENDENCY_INFO_ARM_LAYOUT, 32);
+structure!(TensorDependencyInfoARM, TENSOR_DEPENDENCY_INFO_ARM_LAYOUT);
 pub static TENSOR_DEPENDENCY_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkTensorDependencyInfoARM",
     size: 32,
@@ -341,21 +331,20 @@ pub static TENSOR_DEPENDENCY_INFO_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("tensorMemoryBarrierCount", 16, 1, Ty::U32),
-        f("pTensorMemoryBarriers", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&TENSOR_MEMORY_BARRIER_ARM_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tensorMemoryBarrierCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTensorMemoryBarriers", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&TENSOR_MEMORY_BARRIER_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&TENSOR_MEMORY_BARRIER_ARM_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&TENSOR_MEMORY_BARRIER_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceTensorFeaturesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -366,7 +355,7 @@ pub struct PhysicalDeviceTensorFeaturesARM {
     pub descriptor_binding_storage_tensor_update_after_bind: Bool32,
     pub tensors: Bool32,
 }
-structure!(PhysicalDeviceTensorFeaturesARM, PHYSICAL_DEVICE_TENSOR_FEATURES_ARM_LAYOUT, 40);
+structure!(PhysicalDeviceTensorFeaturesARM, PHYSICAL_DEVICE_TENSOR_FEATURES_ARM_LAYOUT);
 pub static PHYSICAL_DEVICE_TENSOR_FEATURES_ARM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceTensorFeaturesARM",
     size: 40,
@@ -375,30 +364,29 @@ pub static PHYSICAL_DEVICE_TENSOR_FEATURES_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("tensorNonPacked", 16, 1, Ty::Bool32),
-        f("shaderTensorAccess", 20, 1, Ty::Bool32),
-        f("shaderStorageTensorArrayDynamicIndexing", 24, 1, Ty::Bool32),
-        f("shaderStorageTensorArrayNonUniformIndexing", 28, 1, Ty::Bool32),
-        f("descriptorBindingStorageTensorUpdateAfterBind", 32, 1, Ty::Bool32),
-        f("tensors", 36, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tensorNonPacked", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderTensorAccess", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderStorageTensorArrayDynamicIndexing", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderStorageTensorArrayNonUniformIndexing", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBindingStorageTensorUpdateAfterBind", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tensors", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceTensorMemoryRequirementsARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_create_info: Ptr<TensorCreateInfoARM>,
 }
-structure!(DeviceTensorMemoryRequirementsARM, DEVICE_TENSOR_MEMORY_REQUIREMENTS_ARM_LAYOUT, 24);
+structure!(DeviceTensorMemoryRequirementsARM, DEVICE_TENSOR_MEMORY_REQUIREMENTS_ARM_LAYOUT);
 pub static DEVICE_TENSOR_MEMORY_REQUIREMENTS_ARM_LAYOUT: Layout = Layout {
     name: "VkDeviceTensorMemoryRequirementsARM",
     size: 24,
@@ -407,20 +395,19 @@ pub static DEVICE_TENSOR_MEMORY_REQUIREMENTS_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pCreateInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&TENSOR_CREATE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&TENSOR_CREATE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&TENSOR_CREATE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CopyTensorInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -429,7 +416,7 @@ pub struct CopyTensorInfoARM {
     pub region_count: u32,
     pub p_regions: Ptr<TensorCopyARM>,
 }
-structure!(CopyTensorInfoARM, COPY_TENSOR_INFO_ARM_LAYOUT, 48);
+structure!(CopyTensorInfoARM, COPY_TENSOR_INFO_ARM_LAYOUT);
 pub static COPY_TENSOR_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkCopyTensorInfoARM",
     size: 48,
@@ -438,25 +425,24 @@ pub static COPY_TENSOR_INFO_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcTensor", 16, 1, Ty::Handle(HandleType::TensorARM)),
-        f("dstTensor", 24, 1, Ty::Handle(HandleType::TensorARM)),
-        f("regionCount", 32, 1, Ty::U32),
-        f("pRegions", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&TENSOR_COPY_ARM_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcTensor", at: 16, ty: Ty::Handle(HandleType::TensorARM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstTensor", at: 24, ty: Ty::Handle(HandleType::TensorARM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "regionCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&TENSOR_COPY_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::TensorARM },
         Work::Handles { at: 24, count: 1, ty: HandleType::TensorARM },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&TENSOR_COPY_ARM_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&TENSOR_COPY_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4), s(32, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct TensorCopyARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -465,7 +451,7 @@ pub struct TensorCopyARM {
     pub p_dst_offset: Ptr<u64>,
     pub p_extent: Ptr<u64>,
 }
-structure!(TensorCopyARM, TENSOR_COPY_ARM_LAYOUT, 48);
+structure!(TensorCopyARM, TENSOR_COPY_ARM_LAYOUT);
 pub static TENSOR_COPY_ARM_LAYOUT: Layout = Layout {
     name: "VkTensorCopyARM",
     size: 48,
@@ -474,31 +460,30 @@ pub static TENSOR_COPY_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("dimensionCount", 16, 1, Ty::U32).optional(),
-        f("pSrcOffset", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pDstOffset", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pExtent", 40, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dimensionCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSrcOffset", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDstOffset", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pExtent", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryDedicatedAllocateInfoTensorARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub tensor: TensorARM,
 }
-structure!(MemoryDedicatedAllocateInfoTensorARM, MEMORY_DEDICATED_ALLOCATE_INFO_TENSOR_ARM_LAYOUT, 24);
+structure!(MemoryDedicatedAllocateInfoTensorARM, MEMORY_DEDICATED_ALLOCATE_INFO_TENSOR_ARM_LAYOUT);
 pub static MEMORY_DEDICATED_ALLOCATE_INFO_TENSOR_ARM_LAYOUT: Layout = Layout {
     name: "VkMemoryDedicatedAllocateInfoTensorARM",
     size: 24,
@@ -507,20 +492,19 @@ pub static MEMORY_DEDICATED_ALLOCATE_INFO_TENSOR_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("tensor", 16, 1, Ty::Handle(HandleType::TensorARM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tensor", at: 16, ty: Ty::Handle(HandleType::TensorARM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::TensorARM },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceExternalTensorInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -528,7 +512,7 @@ pub struct PhysicalDeviceExternalTensorInfoARM {
     pub p_description: Ptr<TensorDescriptionARM>,
     pub handle_type: ExternalMemoryHandleTypeFlagBits,
 }
-structure!(PhysicalDeviceExternalTensorInfoARM, PHYSICAL_DEVICE_EXTERNAL_TENSOR_INFO_ARM_LAYOUT, 40);
+structure!(PhysicalDeviceExternalTensorInfoARM, PHYSICAL_DEVICE_EXTERNAL_TENSOR_INFO_ARM_LAYOUT);
 pub static PHYSICAL_DEVICE_EXTERNAL_TENSOR_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceExternalTensorInfoARM",
     size: 40,
@@ -537,28 +521,27 @@ pub static PHYSICAL_DEVICE_EXTERNAL_TENSOR_INFO_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&TENSOR_CREATE_FLAG_BITS_ARM_ENUM)).optional(),
-        f("pDescription", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&TENSOR_DESCRIPTION_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("handleType", 32, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&TENSOR_CREATE_FLAG_BITS_ARM_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDescription", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&TENSOR_DESCRIPTION_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "handleType", at: 32, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&TENSOR_DESCRIPTION_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExternalTensorPropertiesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub external_memory_properties: ExternalMemoryProperties,
 }
-structure!(ExternalTensorPropertiesARM, EXTERNAL_TENSOR_PROPERTIES_ARM_LAYOUT, 32);
+structure!(ExternalTensorPropertiesARM, EXTERNAL_TENSOR_PROPERTIES_ARM_LAYOUT);
 pub static EXTERNAL_TENSOR_PROPERTIES_ARM_LAYOUT: Layout = Layout {
     name: "VkExternalTensorPropertiesARM",
     size: 32,
@@ -567,25 +550,24 @@ pub static EXTERNAL_TENSOR_PROPERTIES_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("externalMemoryProperties", 16, 1, Ty::Struct(&EXTERNAL_MEMORY_PROPERTIES_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "externalMemoryProperties", at: 16, ty: Ty::Struct(&EXTERNAL_MEMORY_PROPERTIES_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExternalMemoryTensorCreateInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub handle_types: ExternalMemoryHandleTypeFlags,
 }
-structure!(ExternalMemoryTensorCreateInfoARM, EXTERNAL_MEMORY_TENSOR_CREATE_INFO_ARM_LAYOUT, 24);
+structure!(ExternalMemoryTensorCreateInfoARM, EXTERNAL_MEMORY_TENSOR_CREATE_INFO_ARM_LAYOUT);
 pub static EXTERNAL_MEMORY_TENSOR_CREATE_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkExternalMemoryTensorCreateInfoARM",
     size: 24,
@@ -594,25 +576,24 @@ pub static EXTERNAL_MEMORY_TENSOR_CREATE_INFO_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("handleTypes", 16, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handleTypes", at: 16, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDescriptorBufferTensorFeaturesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub descriptor_buffer_tensor_descriptors: Bool32,
 }
-structure!(PhysicalDeviceDescriptorBufferTensorFeaturesARM, PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_TENSOR_FEATURES_ARM_LAYOUT, 24);
+structure!(PhysicalDeviceDescriptorBufferTensorFeaturesARM, PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_TENSOR_FEATURES_ARM_LAYOUT);
 pub static PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_TENSOR_FEATURES_ARM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDescriptorBufferTensorFeaturesARM",
     size: 24,
@@ -621,19 +602,18 @@ pub static PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_TENSOR_FEATURES_ARM_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("descriptorBufferTensorDescriptors", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "descriptorBufferTensorDescriptors", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDescriptorBufferTensorPropertiesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -641,7 +621,7 @@ pub struct PhysicalDeviceDescriptorBufferTensorPropertiesARM {
     pub tensor_view_capture_replay_descriptor_data_size: u64,
     pub tensor_descriptor_size: u64,
 }
-structure!(PhysicalDeviceDescriptorBufferTensorPropertiesARM, PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_TENSOR_PROPERTIES_ARM_LAYOUT, 40);
+structure!(PhysicalDeviceDescriptorBufferTensorPropertiesARM, PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_TENSOR_PROPERTIES_ARM_LAYOUT);
 pub static PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_TENSOR_PROPERTIES_ARM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDescriptorBufferTensorPropertiesARM",
     size: 40,
@@ -650,27 +630,26 @@ pub static PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_TENSOR_PROPERTIES_ARM_LAYOUT: Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("tensorCaptureReplayDescriptorDataSize", 16, 1, Ty::Size),
-        f("tensorViewCaptureReplayDescriptorDataSize", 24, 1, Ty::Size),
-        f("tensorDescriptorSize", 32, 1, Ty::Size),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tensorCaptureReplayDescriptorDataSize", at: 16, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tensorViewCaptureReplayDescriptorDataSize", at: 24, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tensorDescriptorSize", at: 32, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorGetTensorInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub tensor_view: TensorViewARM,
 }
-structure!(DescriptorGetTensorInfoARM, DESCRIPTOR_GET_TENSOR_INFO_ARM_LAYOUT, 24);
+structure!(DescriptorGetTensorInfoARM, DESCRIPTOR_GET_TENSOR_INFO_ARM_LAYOUT);
 pub static DESCRIPTOR_GET_TENSOR_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkDescriptorGetTensorInfoARM",
     size: 24,
@@ -679,26 +658,25 @@ pub static DESCRIPTOR_GET_TENSOR_INFO_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("tensorView", 16, 1, Ty::Handle(HandleType::TensorViewARM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tensorView", at: 16, ty: Ty::Handle(HandleType::TensorViewARM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::TensorViewARM },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct TensorCaptureDescriptorDataInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub tensor: TensorARM,
 }
-structure!(TensorCaptureDescriptorDataInfoARM, TENSOR_CAPTURE_DESCRIPTOR_DATA_INFO_ARM_LAYOUT, 24);
+structure!(TensorCaptureDescriptorDataInfoARM, TENSOR_CAPTURE_DESCRIPTOR_DATA_INFO_ARM_LAYOUT);
 pub static TENSOR_CAPTURE_DESCRIPTOR_DATA_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkTensorCaptureDescriptorDataInfoARM",
     size: 24,
@@ -707,26 +685,25 @@ pub static TENSOR_CAPTURE_DESCRIPTOR_DATA_INFO_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("tensor", 16, 1, Ty::Handle(HandleType::TensorARM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tensor", at: 16, ty: Ty::Handle(HandleType::TensorARM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::TensorARM },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct TensorViewCaptureDescriptorDataInfoARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub tensor_view: TensorViewARM,
 }
-structure!(TensorViewCaptureDescriptorDataInfoARM, TENSOR_VIEW_CAPTURE_DESCRIPTOR_DATA_INFO_ARM_LAYOUT, 24);
+structure!(TensorViewCaptureDescriptorDataInfoARM, TENSOR_VIEW_CAPTURE_DESCRIPTOR_DATA_INFO_ARM_LAYOUT);
 pub static TENSOR_VIEW_CAPTURE_DESCRIPTOR_DATA_INFO_ARM_LAYOUT: Layout = Layout {
     name: "VkTensorViewCaptureDescriptorDataInfoARM",
     size: 24,
@@ -735,27 +712,26 @@ pub static TENSOR_VIEW_CAPTURE_DESCRIPTOR_DATA_INFO_ARM_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("tensorView", 16, 1, Ty::Handle(HandleType::TensorViewARM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tensorView", at: 16, ty: Ty::Handle(HandleType::TensorViewARM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::TensorViewARM },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct FrameBoundaryTensorsARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub tensor_count: u32,
     pub p_tensors: Ptr<TensorARM>,
 }
-structure!(FrameBoundaryTensorsARM, FRAME_BOUNDARY_TENSORS_ARM_LAYOUT, 32);
+structure!(FrameBoundaryTensorsARM, FRAME_BOUNDARY_TENSORS_ARM_LAYOUT);
 pub static FRAME_BOUNDARY_TENSORS_ARM_LAYOUT: Layout = Layout {
     name: "VkFrameBoundaryTensorsARM",
     size: 32,
@@ -764,17 +740,17 @@ pub static FRAME_BOUNDARY_TENSORS_ARM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("tensorCount", 16, 1, Ty::U32),
-        f("pTensors", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::TensorARM), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tensorCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTensors", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::TensorARM), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::TensorARM), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::TensorARM), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 newtype!(TensorCreateFlagsARM, u64);
@@ -855,14 +831,13 @@ pub static TENSOR_TILING_ARM_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateTensorARMParams {
     pub device: Device,
     pub p_create_info: Ptr<TensorCreateInfoARM>,
     pub p_allocator: Ptr<Opaque>,
     pub p_tensor: Ptr<TensorARM>,
 }
-structure!(CreateTensorARMParams, CREATE_TENSOR_ARM_PARAMS_LAYOUT, 32);
+image!(CreateTensorARMParams, CREATE_TENSOR_ARM_PARAMS_LAYOUT);
 pub static CREATE_TENSOR_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateTensorARM",
     size: 32,
@@ -871,10 +846,10 @@ pub static CREATE_TENSOR_ARM_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&TENSOR_CREATE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pTensor", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::TensorARM), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&TENSOR_CREATE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pTensor", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::TensorARM), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -887,12 +862,11 @@ pub static CREATE_TENSOR_ARM_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateTensorARMOutputs {
     pub result: Result,
     pub p_tensor: Ptr<TensorARM>,
 }
-structure!(CreateTensorARMOutputs, CREATE_TENSOR_ARM_OUTPUTS_LAYOUT, 16);
+image!(CreateTensorARMOutputs, CREATE_TENSOR_ARM_OUTPUTS_LAYOUT);
 pub static CREATE_TENSOR_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateTensorARM:outputs",
     size: 16,
@@ -901,13 +875,13 @@ pub static CREATE_TENSOR_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pTensor", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::TensorARM), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTensor", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::TensorARM), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::TensorARM), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateTensorARM = unsafe extern "system" fn(Device, Ptr<TensorCreateInfoARM>, Ptr<Opaque>, Ptr<TensorARM>) -> Result;
@@ -925,13 +899,12 @@ pub static CREATE_TENSOR_ARM_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyTensorARMParams {
     pub device: Device,
     pub tensor: TensorARM,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyTensorARMParams, DESTROY_TENSOR_ARM_PARAMS_LAYOUT, 24);
+image!(DestroyTensorARMParams, DESTROY_TENSOR_ARM_PARAMS_LAYOUT);
 pub static DESTROY_TENSOR_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyTensorARM",
     size: 24,
@@ -940,9 +913,9 @@ pub static DESTROY_TENSOR_ARM_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("tensor", 8, 1, Ty::Handle(HandleType::TensorARM)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tensor", at: 8, ty: Ty::Handle(HandleType::TensorARM), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -963,14 +936,13 @@ pub static DESTROY_TENSOR_ARM_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateTensorViewARMParams {
     pub device: Device,
     pub p_create_info: Ptr<TensorViewCreateInfoARM>,
     pub p_allocator: Ptr<Opaque>,
     pub p_view: Ptr<TensorViewARM>,
 }
-structure!(CreateTensorViewARMParams, CREATE_TENSOR_VIEW_ARM_PARAMS_LAYOUT, 32);
+image!(CreateTensorViewARMParams, CREATE_TENSOR_VIEW_ARM_PARAMS_LAYOUT);
 pub static CREATE_TENSOR_VIEW_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateTensorViewARM",
     size: 32,
@@ -979,10 +951,10 @@ pub static CREATE_TENSOR_VIEW_ARM_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&TENSOR_VIEW_CREATE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pView", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::TensorViewARM), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&TENSOR_VIEW_CREATE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pView", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::TensorViewARM), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -995,12 +967,11 @@ pub static CREATE_TENSOR_VIEW_ARM_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateTensorViewARMOutputs {
     pub result: Result,
     pub p_view: Ptr<TensorViewARM>,
 }
-structure!(CreateTensorViewARMOutputs, CREATE_TENSOR_VIEW_ARM_OUTPUTS_LAYOUT, 16);
+image!(CreateTensorViewARMOutputs, CREATE_TENSOR_VIEW_ARM_OUTPUTS_LAYOUT);
 pub static CREATE_TENSOR_VIEW_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateTensorViewARM:outputs",
     size: 16,
@@ -1009,13 +980,13 @@ pub static CREATE_TENSOR_VIEW_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pView", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::TensorViewARM), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pView", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::TensorViewARM), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::TensorViewARM), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateTensorViewARM = unsafe extern "system" fn(Device, Ptr<TensorViewCreateInfoARM>, Ptr<Opaque>, Ptr<TensorViewARM>) -> Result;
@@ -1033,13 +1004,12 @@ pub static CREATE_TENSOR_VIEW_ARM_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyTensorViewARMParams {
     pub device: Device,
     pub tensor_view: TensorViewARM,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyTensorViewARMParams, DESTROY_TENSOR_VIEW_ARM_PARAMS_LAYOUT, 24);
+image!(DestroyTensorViewARMParams, DESTROY_TENSOR_VIEW_ARM_PARAMS_LAYOUT);
 pub static DESTROY_TENSOR_VIEW_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyTensorViewARM",
     size: 24,
@@ -1048,9 +1018,9 @@ pub static DESTROY_TENSOR_VIEW_ARM_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("tensorView", 8, 1, Ty::Handle(HandleType::TensorViewARM)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tensorView", at: 8, ty: Ty::Handle(HandleType::TensorViewARM), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1071,13 +1041,12 @@ pub static DESTROY_TENSOR_VIEW_ARM_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetTensorMemoryRequirementsARMParams {
     pub device: Device,
     pub p_info: Ptr<TensorMemoryRequirementsInfoARM>,
     pub p_memory_requirements: Ptr<MemoryRequirements2>,
 }
-structure!(GetTensorMemoryRequirementsARMParams, GET_TENSOR_MEMORY_REQUIREMENTS_ARM_PARAMS_LAYOUT, 24);
+image!(GetTensorMemoryRequirementsARMParams, GET_TENSOR_MEMORY_REQUIREMENTS_ARM_PARAMS_LAYOUT);
 pub static GET_TENSOR_MEMORY_REQUIREMENTS_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetTensorMemoryRequirementsARM",
     size: 24,
@@ -1086,9 +1055,9 @@ pub static GET_TENSOR_MEMORY_REQUIREMENTS_ARM_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&TENSOR_MEMORY_REQUIREMENTS_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pMemoryRequirements", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&TENSOR_MEMORY_REQUIREMENTS_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1100,11 +1069,10 @@ pub static GET_TENSOR_MEMORY_REQUIREMENTS_ARM_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetTensorMemoryRequirementsARMOutputs {
     pub p_memory_requirements: Ptr<MemoryRequirements2>,
 }
-structure!(GetTensorMemoryRequirementsARMOutputs, GET_TENSOR_MEMORY_REQUIREMENTS_ARM_OUTPUTS_LAYOUT, 8);
+image!(GetTensorMemoryRequirementsARMOutputs, GET_TENSOR_MEMORY_REQUIREMENTS_ARM_OUTPUTS_LAYOUT);
 pub static GET_TENSOR_MEMORY_REQUIREMENTS_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetTensorMemoryRequirementsARM:outputs",
     size: 8,
@@ -1113,7 +1081,7 @@ pub static GET_TENSOR_MEMORY_REQUIREMENTS_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pMemoryRequirements", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -1136,13 +1104,12 @@ pub static GET_TENSOR_MEMORY_REQUIREMENTS_ARM_COMMAND: CommandDesc = CommandDesc
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct BindTensorMemoryARMParams {
     pub device: Device,
     pub bind_info_count: u32,
     pub p_bind_infos: Ptr<BindTensorMemoryInfoARM>,
 }
-structure!(BindTensorMemoryARMParams, BIND_TENSOR_MEMORY_ARM_PARAMS_LAYOUT, 24);
+image!(BindTensorMemoryARMParams, BIND_TENSOR_MEMORY_ARM_PARAMS_LAYOUT);
 pub static BIND_TENSOR_MEMORY_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkBindTensorMemoryARM",
     size: 24,
@@ -1151,24 +1118,23 @@ pub static BIND_TENSOR_MEMORY_ARM_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("bindInfoCount", 8, 1, Ty::U32),
-        f("pBindInfos", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BIND_TENSOR_MEMORY_INFO_ARM_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bindInfoCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_TENSOR_MEMORY_INFO_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_TENSOR_MEMORY_INFO_ARM_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_TENSOR_MEMORY_INFO_ARM_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct BindTensorMemoryARMOutputs {
     pub result: Result,
 }
-structure!(BindTensorMemoryARMOutputs, BIND_TENSOR_MEMORY_ARM_OUTPUTS_LAYOUT, 8);
+image!(BindTensorMemoryARMOutputs, BIND_TENSOR_MEMORY_ARM_OUTPUTS_LAYOUT);
 pub static BIND_TENSOR_MEMORY_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkBindTensorMemoryARM:outputs",
     size: 8,
@@ -1177,10 +1143,10 @@ pub static BIND_TENSOR_MEMORY_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnBindTensorMemoryARM = unsafe extern "system" fn(Device, u32, Ptr<BindTensorMemoryInfoARM>) -> Result;
@@ -1198,13 +1164,12 @@ pub static BIND_TENSOR_MEMORY_ARM_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceTensorMemoryRequirementsARMParams {
     pub device: Device,
     pub p_info: Ptr<DeviceTensorMemoryRequirementsARM>,
     pub p_memory_requirements: Ptr<MemoryRequirements2>,
 }
-structure!(GetDeviceTensorMemoryRequirementsARMParams, GET_DEVICE_TENSOR_MEMORY_REQUIREMENTS_ARM_PARAMS_LAYOUT, 24);
+image!(GetDeviceTensorMemoryRequirementsARMParams, GET_DEVICE_TENSOR_MEMORY_REQUIREMENTS_ARM_PARAMS_LAYOUT);
 pub static GET_DEVICE_TENSOR_MEMORY_REQUIREMENTS_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceTensorMemoryRequirementsARM",
     size: 24,
@@ -1213,9 +1178,9 @@ pub static GET_DEVICE_TENSOR_MEMORY_REQUIREMENTS_ARM_PARAMS_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_TENSOR_MEMORY_REQUIREMENTS_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pMemoryRequirements", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_TENSOR_MEMORY_REQUIREMENTS_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1227,11 +1192,10 @@ pub static GET_DEVICE_TENSOR_MEMORY_REQUIREMENTS_ARM_PARAMS_LAYOUT: Layout = Lay
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceTensorMemoryRequirementsARMOutputs {
     pub p_memory_requirements: Ptr<MemoryRequirements2>,
 }
-structure!(GetDeviceTensorMemoryRequirementsARMOutputs, GET_DEVICE_TENSOR_MEMORY_REQUIREMENTS_ARM_OUTPUTS_LAYOUT, 8);
+image!(GetDeviceTensorMemoryRequirementsARMOutputs, GET_DEVICE_TENSOR_MEMORY_REQUIREMENTS_ARM_OUTPUTS_LAYOUT);
 pub static GET_DEVICE_TENSOR_MEMORY_REQUIREMENTS_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceTensorMemoryRequirementsARM:outputs",
     size: 8,
@@ -1240,7 +1204,7 @@ pub static GET_DEVICE_TENSOR_MEMORY_REQUIREMENTS_ARM_OUTPUTS_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pMemoryRequirements", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -1263,12 +1227,11 @@ pub static GET_DEVICE_TENSOR_MEMORY_REQUIREMENTS_ARM_COMMAND: CommandDesc = Comm
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyTensorARMParams {
     pub command_buffer: CommandBuffer,
     pub p_copy_tensor_info: Ptr<CopyTensorInfoARM>,
 }
-structure!(CmdCopyTensorARMParams, CMD_COPY_TENSOR_ARM_PARAMS_LAYOUT, 16);
+image!(CmdCopyTensorARMParams, CMD_COPY_TENSOR_ARM_PARAMS_LAYOUT);
 pub static CMD_COPY_TENSOR_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyTensorARM",
     size: 16,
@@ -1277,8 +1240,8 @@ pub static CMD_COPY_TENSOR_ARM_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pCopyTensorInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_TENSOR_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pCopyTensorInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_TENSOR_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -1298,13 +1261,12 @@ pub static CMD_COPY_TENSOR_ARM_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceExternalTensorPropertiesARMParams {
     pub physical_device: PhysicalDevice,
     pub p_external_tensor_info: Ptr<PhysicalDeviceExternalTensorInfoARM>,
     pub p_external_tensor_properties: Ptr<ExternalTensorPropertiesARM>,
 }
-structure!(GetPhysicalDeviceExternalTensorPropertiesARMParams, GET_PHYSICAL_DEVICE_EXTERNAL_TENSOR_PROPERTIES_ARM_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceExternalTensorPropertiesARMParams, GET_PHYSICAL_DEVICE_EXTERNAL_TENSOR_PROPERTIES_ARM_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_EXTERNAL_TENSOR_PROPERTIES_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceExternalTensorPropertiesARM",
     size: 24,
@@ -1313,9 +1275,9 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_TENSOR_PROPERTIES_ARM_PARAMS_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pExternalTensorInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_EXTERNAL_TENSOR_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pExternalTensorProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_TENSOR_PROPERTIES_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalTensorInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_EXTERNAL_TENSOR_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalTensorProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_TENSOR_PROPERTIES_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -1327,11 +1289,10 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_TENSOR_PROPERTIES_ARM_PARAMS_LAYOUT: Lay
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceExternalTensorPropertiesARMOutputs {
     pub p_external_tensor_properties: Ptr<ExternalTensorPropertiesARM>,
 }
-structure!(GetPhysicalDeviceExternalTensorPropertiesARMOutputs, GET_PHYSICAL_DEVICE_EXTERNAL_TENSOR_PROPERTIES_ARM_OUTPUTS_LAYOUT, 8);
+image!(GetPhysicalDeviceExternalTensorPropertiesARMOutputs, GET_PHYSICAL_DEVICE_EXTERNAL_TENSOR_PROPERTIES_ARM_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_EXTERNAL_TENSOR_PROPERTIES_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceExternalTensorPropertiesARM:outputs",
     size: 8,
@@ -1340,7 +1301,7 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_TENSOR_PROPERTIES_ARM_OUTPUTS_LAYOUT: La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pExternalTensorProperties", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_TENSOR_PROPERTIES_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pExternalTensorProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_TENSOR_PROPERTIES_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&EXTERNAL_TENSOR_PROPERTIES_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -1363,13 +1324,12 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_TENSOR_PROPERTIES_ARM_COMMAND: CommandDe
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetTensorOpaqueCaptureDescriptorDataARMParams {
     pub device: Device,
     pub p_info: Ptr<TensorCaptureDescriptorDataInfoARM>,
     pub p_data: Ptr<Opaque>,
 }
-structure!(GetTensorOpaqueCaptureDescriptorDataARMParams, GET_TENSOR_OPAQUE_CAPTURE_DESCRIPTOR_DATA_ARM_PARAMS_LAYOUT, 24);
+image!(GetTensorOpaqueCaptureDescriptorDataARMParams, GET_TENSOR_OPAQUE_CAPTURE_DESCRIPTOR_DATA_ARM_PARAMS_LAYOUT);
 pub static GET_TENSOR_OPAQUE_CAPTURE_DESCRIPTOR_DATA_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetTensorOpaqueCaptureDescriptorDataARM",
     size: 24,
@@ -1378,9 +1338,9 @@ pub static GET_TENSOR_OPAQUE_CAPTURE_DESCRIPTOR_DATA_ARM_PARAMS_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&TENSOR_CAPTURE_DESCRIPTOR_DATA_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pData", 16, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&TENSOR_CAPTURE_DESCRIPTOR_DATA_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1392,12 +1352,11 @@ pub static GET_TENSOR_OPAQUE_CAPTURE_DESCRIPTOR_DATA_ARM_PARAMS_LAYOUT: Layout =
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetTensorOpaqueCaptureDescriptorDataARMOutputs {
     pub result: Result,
     pub p_data: Ptr<Opaque>,
 }
-structure!(GetTensorOpaqueCaptureDescriptorDataARMOutputs, GET_TENSOR_OPAQUE_CAPTURE_DESCRIPTOR_DATA_ARM_OUTPUTS_LAYOUT, 16);
+image!(GetTensorOpaqueCaptureDescriptorDataARMOutputs, GET_TENSOR_OPAQUE_CAPTURE_DESCRIPTOR_DATA_ARM_OUTPUTS_LAYOUT);
 pub static GET_TENSOR_OPAQUE_CAPTURE_DESCRIPTOR_DATA_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetTensorOpaqueCaptureDescriptorDataARM:outputs",
     size: 16,
@@ -1406,13 +1365,13 @@ pub static GET_TENSOR_OPAQUE_CAPTURE_DESCRIPTOR_DATA_ARM_OUTPUTS_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pData", 8, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetTensorOpaqueCaptureDescriptorDataARM = unsafe extern "system" fn(Device, Ptr<TensorCaptureDescriptorDataInfoARM>, Ptr<Opaque>) -> Result;
@@ -1430,13 +1389,12 @@ pub static GET_TENSOR_OPAQUE_CAPTURE_DESCRIPTOR_DATA_ARM_COMMAND: CommandDesc = 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetTensorViewOpaqueCaptureDescriptorDataARMParams {
     pub device: Device,
     pub p_info: Ptr<TensorViewCaptureDescriptorDataInfoARM>,
     pub p_data: Ptr<Opaque>,
 }
-structure!(GetTensorViewOpaqueCaptureDescriptorDataARMParams, GET_TENSOR_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_ARM_PARAMS_LAYOUT, 24);
+image!(GetTensorViewOpaqueCaptureDescriptorDataARMParams, GET_TENSOR_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_ARM_PARAMS_LAYOUT);
 pub static GET_TENSOR_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetTensorViewOpaqueCaptureDescriptorDataARM",
     size: 24,
@@ -1445,9 +1403,9 @@ pub static GET_TENSOR_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_ARM_PARAMS_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&TENSOR_VIEW_CAPTURE_DESCRIPTOR_DATA_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pData", 16, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&TENSOR_VIEW_CAPTURE_DESCRIPTOR_DATA_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1459,12 +1417,11 @@ pub static GET_TENSOR_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_ARM_PARAMS_LAYOUT: Lay
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetTensorViewOpaqueCaptureDescriptorDataARMOutputs {
     pub result: Result,
     pub p_data: Ptr<Opaque>,
 }
-structure!(GetTensorViewOpaqueCaptureDescriptorDataARMOutputs, GET_TENSOR_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_ARM_OUTPUTS_LAYOUT, 16);
+image!(GetTensorViewOpaqueCaptureDescriptorDataARMOutputs, GET_TENSOR_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_ARM_OUTPUTS_LAYOUT);
 pub static GET_TENSOR_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetTensorViewOpaqueCaptureDescriptorDataARM:outputs",
     size: 16,
@@ -1473,13 +1430,13 @@ pub static GET_TENSOR_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_ARM_OUTPUTS_LAYOUT: La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pData", 8, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetTensorViewOpaqueCaptureDescriptorDataARM = unsafe extern "system" fn(Device, Ptr<TensorViewCaptureDescriptorDataInfoARM>, Ptr<Opaque>) -> Result;

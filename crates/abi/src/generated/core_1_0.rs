@@ -2,12 +2,11 @@
 // VK_VERSION_1_0.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct Extent2D {
     pub width: u32,
     pub height: u32,
 }
-structure!(Extent2D, EXTENT2_D_LAYOUT, 8);
+structure!(Extent2D, EXTENT2_D_LAYOUT);
 pub static EXTENT2_D_LAYOUT: Layout = Layout {
     name: "VkExtent2D",
     size: 8,
@@ -16,8 +15,8 @@ pub static EXTENT2_D_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("width", 0, 1, Ty::U32),
-        f("height", 4, 1, Ty::U32),
+        Field { name: "width", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "height", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -25,13 +24,12 @@ pub static EXTENT2_D_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct Extent3D {
     pub width: u32,
     pub height: u32,
     pub depth: u32,
 }
-structure!(Extent3D, EXTENT3_D_LAYOUT, 12);
+structure!(Extent3D, EXTENT3_D_LAYOUT);
 pub static EXTENT3_D_LAYOUT: Layout = Layout {
     name: "VkExtent3D",
     size: 12,
@@ -40,9 +38,9 @@ pub static EXTENT3_D_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("width", 0, 1, Ty::U32),
-        f("height", 4, 1, Ty::U32),
-        f("depth", 8, 1, Ty::U32),
+        Field { name: "width", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "height", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depth", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -50,12 +48,11 @@ pub static EXTENT3_D_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct Offset2D {
     pub x: i32,
     pub y: i32,
 }
-structure!(Offset2D, OFFSET2_D_LAYOUT, 8);
+structure!(Offset2D, OFFSET2_D_LAYOUT);
 pub static OFFSET2_D_LAYOUT: Layout = Layout {
     name: "VkOffset2D",
     size: 8,
@@ -64,8 +61,8 @@ pub static OFFSET2_D_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("x", 0, 1, Ty::I32),
-        f("y", 4, 1, Ty::I32),
+        Field { name: "x", at: 0, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "y", at: 4, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -73,13 +70,12 @@ pub static OFFSET2_D_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct Offset3D {
     pub x: i32,
     pub y: i32,
     pub z: i32,
 }
-structure!(Offset3D, OFFSET3_D_LAYOUT, 12);
+structure!(Offset3D, OFFSET3_D_LAYOUT);
 pub static OFFSET3_D_LAYOUT: Layout = Layout {
     name: "VkOffset3D",
     size: 12,
@@ -88,9 +84,9 @@ pub static OFFSET3_D_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("x", 0, 1, Ty::I32),
-        f("y", 4, 1, Ty::I32),
-        f("z", 8, 1, Ty::I32),
+        Field { name: "x", at: 0, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "y", at: 4, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "z", at: 8, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -98,12 +94,11 @@ pub static OFFSET3_D_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct Rect2D {
     pub offset: Offset2D,
     pub extent: Extent2D,
 }
-structure!(Rect2D, RECT2_D_LAYOUT, 16);
+structure!(Rect2D, RECT2_D_LAYOUT);
 pub static RECT2_D_LAYOUT: Layout = Layout {
     name: "VkRect2D",
     size: 16,
@@ -112,8 +107,8 @@ pub static RECT2_D_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("offset", 0, 1, Ty::Struct(&OFFSET2_D_LAYOUT)),
-        f("extent", 8, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
+        Field { name: "offset", at: 0, ty: Ty::Struct(&OFFSET2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extent", at: 8, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -121,12 +116,11 @@ pub static RECT2_D_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BaseInStructure {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
 }
-structure!(BaseInStructure, BASE_IN_STRUCTURE_LAYOUT, 16);
+structure!(BaseInStructure, BASE_IN_STRUCTURE_LAYOUT);
 pub static BASE_IN_STRUCTURE_LAYOUT: Layout = Layout {
     name: "VkBaseInStructure",
     size: 16,
@@ -135,23 +129,22 @@ pub static BASE_IN_STRUCTURE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BaseOutStructure {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
 }
-structure!(BaseOutStructure, BASE_OUT_STRUCTURE_LAYOUT, 16);
+structure!(BaseOutStructure, BASE_OUT_STRUCTURE_LAYOUT);
 pub static BASE_OUT_STRUCTURE_LAYOUT: Layout = Layout {
     name: "VkBaseOutStructure",
     size: 16,
@@ -160,18 +153,17 @@ pub static BASE_OUT_STRUCTURE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AllocationCallbacks {
     pub p_user_data: Ptr<Opaque>,
     pub pfn_allocation: FnPtr,
@@ -180,7 +172,7 @@ pub struct AllocationCallbacks {
     pub pfn_internal_allocation: FnPtr,
     pub pfn_internal_free: FnPtr,
 }
-structure!(AllocationCallbacks, ALLOCATION_CALLBACKS_LAYOUT, 48);
+structure!(AllocationCallbacks, ALLOCATION_CALLBACKS_LAYOUT);
 pub static ALLOCATION_CALLBACKS_LAYOUT: Layout = Layout {
     name: "VkAllocationCallbacks",
     size: 48,
@@ -189,12 +181,12 @@ pub static ALLOCATION_CALLBACKS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pUserData", 0, 1, Ty::Opaque).optional(),
-        f("pfnAllocation", 8, 1, Ty::Opaque),
-        f("pfnReallocation", 16, 1, Ty::Opaque),
-        f("pfnFree", 24, 1, Ty::Opaque),
-        f("pfnInternalAllocation", 32, 1, Ty::Opaque).optional(),
-        f("pfnInternalFree", 40, 1, Ty::Opaque).optional(),
+        Field { name: "pUserData", at: 0, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pfnAllocation", at: 8, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pfnReallocation", at: 16, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pfnFree", at: 24, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pfnInternalAllocation", at: 32, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pfnInternalFree", at: 40, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Opaque { at: 0 },
@@ -209,7 +201,6 @@ pub static ALLOCATION_CALLBACKS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ApplicationInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -219,7 +210,7 @@ pub struct ApplicationInfo {
     pub engine_version: u32,
     pub api_version: u32,
 }
-structure!(ApplicationInfo, APPLICATION_INFO_LAYOUT, 48);
+structure!(ApplicationInfo, APPLICATION_INFO_LAYOUT);
 pub static APPLICATION_INFO_LAYOUT: Layout = Layout {
     name: "VkApplicationInfo",
     size: 48,
@@ -228,31 +219,30 @@ pub static APPLICATION_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pApplicationName", 16, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("applicationVersion", 24, 1, Ty::U32),
-        f("pEngineName", 32, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("engineVersion", 40, 1, Ty::U32),
-        f("apiVersion", 44, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pApplicationName", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "applicationVersion", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pEngineName", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "engineVersion", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "apiVersion", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct FormatProperties {
     pub linear_tiling_features: FormatFeatureFlags,
     pub optimal_tiling_features: FormatFeatureFlags,
     pub buffer_features: FormatFeatureFlags,
 }
-structure!(FormatProperties, FORMAT_PROPERTIES_LAYOUT, 12);
+structure!(FormatProperties, FORMAT_PROPERTIES_LAYOUT);
 pub static FORMAT_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkFormatProperties",
     size: 12,
@@ -261,9 +251,9 @@ pub static FORMAT_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("linearTilingFeatures", 0, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS_ENUM)).optional(),
-        f("optimalTilingFeatures", 4, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS_ENUM)).optional(),
-        f("bufferFeatures", 8, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS_ENUM)).optional(),
+        Field { name: "linearTilingFeatures", at: 0, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "optimalTilingFeatures", at: 4, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "bufferFeatures", at: 8, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -271,7 +261,6 @@ pub static FORMAT_PROPERTIES_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageFormatProperties {
     pub max_extent: Extent3D,
     pub max_mip_levels: u32,
@@ -279,7 +268,7 @@ pub struct ImageFormatProperties {
     pub sample_counts: SampleCountFlags,
     pub max_resource_size: u64,
 }
-structure!(ImageFormatProperties, IMAGE_FORMAT_PROPERTIES_LAYOUT, 32);
+structure!(ImageFormatProperties, IMAGE_FORMAT_PROPERTIES_LAYOUT);
 pub static IMAGE_FORMAT_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkImageFormatProperties",
     size: 32,
@@ -288,11 +277,11 @@ pub static IMAGE_FORMAT_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("maxExtent", 0, 1, Ty::Struct(&EXTENT3_D_LAYOUT)),
-        f("maxMipLevels", 12, 1, Ty::U32),
-        f("maxArrayLayers", 16, 1, Ty::U32),
-        f("sampleCounts", 20, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)).optional(),
-        f("maxResourceSize", 24, 1, Ty::U64),
+        Field { name: "maxExtent", at: 0, ty: Ty::Struct(&EXTENT3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMipLevels", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxArrayLayers", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sampleCounts", at: 20, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxResourceSize", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -302,7 +291,6 @@ pub static IMAGE_FORMAT_PROPERTIES_LAYOUT: Layout = Layout {
 newtype!(Instance, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct InstanceCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -313,7 +301,7 @@ pub struct InstanceCreateInfo {
     pub enabled_extension_count: u32,
     pub pp_enabled_extension_names: Ptr<Ptr<u8>>,
 }
-structure!(InstanceCreateInfo, INSTANCE_CREATE_INFO_LAYOUT, 64);
+structure!(InstanceCreateInfo, INSTANCE_CREATE_INFO_LAYOUT);
 pub static INSTANCE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkInstanceCreateInfo",
     size: 64,
@@ -322,32 +310,31 @@ pub static INSTANCE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&INSTANCE_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("pApplicationInfo", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&APPLICATION_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("enabledLayerCount", 32, 1, Ty::U32).optional(),
-        f("ppEnabledLayerNames", 40, 1, Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("enabledExtensionCount", 48, 1, Ty::U32).optional(),
-        f("ppEnabledExtensionNames", 56, 1, Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&INSTANCE_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pApplicationInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&APPLICATION_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "enabledLayerCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "ppEnabledLayerNames", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "enabledExtensionCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "ppEnabledExtensionNames", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&APPLICATION_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4), s(52, 4)],
-    keep: &[s(0, 4), s(32, 4), s(48, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 32, size: 4 }, Span { at: 48, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryHeap {
     pub size: u64,
     pub flags: MemoryHeapFlags,
 }
-structure!(MemoryHeap, MEMORY_HEAP_LAYOUT, 16);
+structure!(MemoryHeap, MEMORY_HEAP_LAYOUT);
 pub static MEMORY_HEAP_LAYOUT: Layout = Layout {
     name: "VkMemoryHeap",
     size: 16,
@@ -356,21 +343,20 @@ pub static MEMORY_HEAP_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("size", 0, 1, Ty::U64),
-        f("flags", 8, 1, Ty::Flags(&MEMORY_HEAP_FLAG_BITS_ENUM)).optional(),
+        Field { name: "size", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 8, ty: Ty::Flags(&MEMORY_HEAP_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryType {
     pub property_flags: MemoryPropertyFlags,
     pub heap_index: u32,
 }
-structure!(MemoryType, MEMORY_TYPE_LAYOUT, 8);
+structure!(MemoryType, MEMORY_TYPE_LAYOUT);
 pub static MEMORY_TYPE_LAYOUT: Layout = Layout {
     name: "VkMemoryType",
     size: 8,
@@ -379,8 +365,8 @@ pub static MEMORY_TYPE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("propertyFlags", 0, 1, Ty::Flags(&MEMORY_PROPERTY_FLAG_BITS_ENUM)).optional(),
-        f("heapIndex", 4, 1, Ty::U32),
+        Field { name: "propertyFlags", at: 0, ty: Ty::Flags(&MEMORY_PROPERTY_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "heapIndex", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -390,7 +376,6 @@ pub static MEMORY_TYPE_LAYOUT: Layout = Layout {
 newtype!(PhysicalDevice, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceFeatures {
     pub robust_buffer_access: Bool32,
     pub full_draw_index_uint32: Bool32,
@@ -448,7 +433,7 @@ pub struct PhysicalDeviceFeatures {
     pub variable_multisample_rate: Bool32,
     pub inherited_queries: Bool32,
 }
-structure!(PhysicalDeviceFeatures, PHYSICAL_DEVICE_FEATURES_LAYOUT, 220);
+structure!(PhysicalDeviceFeatures, PHYSICAL_DEVICE_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceFeatures",
     size: 220,
@@ -457,61 +442,61 @@ pub static PHYSICAL_DEVICE_FEATURES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("robustBufferAccess", 0, 1, Ty::Bool32),
-        f("fullDrawIndexUint32", 4, 1, Ty::Bool32),
-        f("imageCubeArray", 8, 1, Ty::Bool32),
-        f("independentBlend", 12, 1, Ty::Bool32),
-        f("geometryShader", 16, 1, Ty::Bool32),
-        f("tessellationShader", 20, 1, Ty::Bool32),
-        f("sampleRateShading", 24, 1, Ty::Bool32),
-        f("dualSrcBlend", 28, 1, Ty::Bool32),
-        f("logicOp", 32, 1, Ty::Bool32),
-        f("multiDrawIndirect", 36, 1, Ty::Bool32),
-        f("drawIndirectFirstInstance", 40, 1, Ty::Bool32),
-        f("depthClamp", 44, 1, Ty::Bool32),
-        f("depthBiasClamp", 48, 1, Ty::Bool32),
-        f("fillModeNonSolid", 52, 1, Ty::Bool32),
-        f("depthBounds", 56, 1, Ty::Bool32),
-        f("wideLines", 60, 1, Ty::Bool32),
-        f("largePoints", 64, 1, Ty::Bool32),
-        f("alphaToOne", 68, 1, Ty::Bool32),
-        f("multiViewport", 72, 1, Ty::Bool32),
-        f("samplerAnisotropy", 76, 1, Ty::Bool32),
-        f("textureCompressionETC2", 80, 1, Ty::Bool32),
-        f("textureCompressionASTC_LDR", 84, 1, Ty::Bool32),
-        f("textureCompressionBC", 88, 1, Ty::Bool32),
-        f("occlusionQueryPrecise", 92, 1, Ty::Bool32),
-        f("pipelineStatisticsQuery", 96, 1, Ty::Bool32),
-        f("vertexPipelineStoresAndAtomics", 100, 1, Ty::Bool32),
-        f("fragmentStoresAndAtomics", 104, 1, Ty::Bool32),
-        f("shaderTessellationAndGeometryPointSize", 108, 1, Ty::Bool32),
-        f("shaderImageGatherExtended", 112, 1, Ty::Bool32),
-        f("shaderStorageImageExtendedFormats", 116, 1, Ty::Bool32),
-        f("shaderStorageImageMultisample", 120, 1, Ty::Bool32),
-        f("shaderStorageImageReadWithoutFormat", 124, 1, Ty::Bool32),
-        f("shaderStorageImageWriteWithoutFormat", 128, 1, Ty::Bool32),
-        f("shaderUniformBufferArrayDynamicIndexing", 132, 1, Ty::Bool32),
-        f("shaderSampledImageArrayDynamicIndexing", 136, 1, Ty::Bool32),
-        f("shaderStorageBufferArrayDynamicIndexing", 140, 1, Ty::Bool32),
-        f("shaderStorageImageArrayDynamicIndexing", 144, 1, Ty::Bool32),
-        f("shaderClipDistance", 148, 1, Ty::Bool32),
-        f("shaderCullDistance", 152, 1, Ty::Bool32),
-        f("shaderFloat64", 156, 1, Ty::Bool32),
-        f("shaderInt64", 160, 1, Ty::Bool32),
-        f("shaderInt16", 164, 1, Ty::Bool32),
-        f("shaderResourceResidency", 168, 1, Ty::Bool32),
-        f("shaderResourceMinLod", 172, 1, Ty::Bool32),
-        f("sparseBinding", 176, 1, Ty::Bool32),
-        f("sparseResidencyBuffer", 180, 1, Ty::Bool32),
-        f("sparseResidencyImage2D", 184, 1, Ty::Bool32),
-        f("sparseResidencyImage3D", 188, 1, Ty::Bool32),
-        f("sparseResidency2Samples", 192, 1, Ty::Bool32),
-        f("sparseResidency4Samples", 196, 1, Ty::Bool32),
-        f("sparseResidency8Samples", 200, 1, Ty::Bool32),
-        f("sparseResidency16Samples", 204, 1, Ty::Bool32),
-        f("sparseResidencyAliased", 208, 1, Ty::Bool32),
-        f("variableMultisampleRate", 212, 1, Ty::Bool32),
-        f("inheritedQueries", 216, 1, Ty::Bool32),
+        Field { name: "robustBufferAccess", at: 0, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fullDrawIndexUint32", at: 4, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageCubeArray", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "independentBlend", at: 12, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "geometryShader", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tessellationShader", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sampleRateShading", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dualSrcBlend", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "logicOp", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "multiDrawIndirect", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "drawIndirectFirstInstance", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthClamp", at: 44, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthBiasClamp", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fillModeNonSolid", at: 52, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthBounds", at: 56, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "wideLines", at: 60, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "largePoints", at: 64, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "alphaToOne", at: 68, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "multiViewport", at: 72, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerAnisotropy", at: 76, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "textureCompressionETC2", at: 80, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "textureCompressionASTC_LDR", at: 84, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "textureCompressionBC", at: 88, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "occlusionQueryPrecise", at: 92, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineStatisticsQuery", at: 96, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexPipelineStoresAndAtomics", at: 100, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fragmentStoresAndAtomics", at: 104, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderTessellationAndGeometryPointSize", at: 108, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderImageGatherExtended", at: 112, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderStorageImageExtendedFormats", at: 116, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderStorageImageMultisample", at: 120, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderStorageImageReadWithoutFormat", at: 124, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderStorageImageWriteWithoutFormat", at: 128, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderUniformBufferArrayDynamicIndexing", at: 132, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSampledImageArrayDynamicIndexing", at: 136, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderStorageBufferArrayDynamicIndexing", at: 140, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderStorageImageArrayDynamicIndexing", at: 144, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderClipDistance", at: 148, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderCullDistance", at: 152, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderFloat64", at: 156, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderInt64", at: 160, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderInt16", at: 164, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderResourceResidency", at: 168, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderResourceMinLod", at: 172, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sparseBinding", at: 176, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sparseResidencyBuffer", at: 180, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sparseResidencyImage2D", at: 184, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sparseResidencyImage3D", at: 188, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sparseResidency2Samples", at: 192, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sparseResidency4Samples", at: 196, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sparseResidency8Samples", at: 200, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sparseResidency16Samples", at: 204, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sparseResidencyAliased", at: 208, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "variableMultisampleRate", at: 212, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "inheritedQueries", at: 216, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -519,7 +504,6 @@ pub static PHYSICAL_DEVICE_FEATURES_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceLimits {
     pub max_image_dimension1_d: u32,
     pub max_image_dimension2_d: u32,
@@ -628,7 +612,7 @@ pub struct PhysicalDeviceLimits {
     pub optimal_buffer_copy_row_pitch_alignment: u64,
     pub non_coherent_atom_size: u64,
 }
-structure!(PhysicalDeviceLimits, PHYSICAL_DEVICE_LIMITS_LAYOUT, 504);
+structure!(PhysicalDeviceLimits, PHYSICAL_DEVICE_LIMITS_LAYOUT);
 pub static PHYSICAL_DEVICE_LIMITS_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceLimits",
     size: 504,
@@ -637,127 +621,126 @@ pub static PHYSICAL_DEVICE_LIMITS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("maxImageDimension1D", 0, 1, Ty::U32),
-        f("maxImageDimension2D", 4, 1, Ty::U32),
-        f("maxImageDimension3D", 8, 1, Ty::U32),
-        f("maxImageDimensionCube", 12, 1, Ty::U32),
-        f("maxImageArrayLayers", 16, 1, Ty::U32),
-        f("maxTexelBufferElements", 20, 1, Ty::U32),
-        f("maxUniformBufferRange", 24, 1, Ty::U32),
-        f("maxStorageBufferRange", 28, 1, Ty::U32),
-        f("maxPushConstantsSize", 32, 1, Ty::U32),
-        f("maxMemoryAllocationCount", 36, 1, Ty::U32),
-        f("maxSamplerAllocationCount", 40, 1, Ty::U32),
-        f("bufferImageGranularity", 48, 1, Ty::U64),
-        f("sparseAddressSpaceSize", 56, 1, Ty::U64),
-        f("maxBoundDescriptorSets", 64, 1, Ty::U32),
-        f("maxPerStageDescriptorSamplers", 68, 1, Ty::U32),
-        f("maxPerStageDescriptorUniformBuffers", 72, 1, Ty::U32),
-        f("maxPerStageDescriptorStorageBuffers", 76, 1, Ty::U32),
-        f("maxPerStageDescriptorSampledImages", 80, 1, Ty::U32),
-        f("maxPerStageDescriptorStorageImages", 84, 1, Ty::U32),
-        f("maxPerStageDescriptorInputAttachments", 88, 1, Ty::U32),
-        f("maxPerStageResources", 92, 1, Ty::U32),
-        f("maxDescriptorSetSamplers", 96, 1, Ty::U32),
-        f("maxDescriptorSetUniformBuffers", 100, 1, Ty::U32),
-        f("maxDescriptorSetUniformBuffersDynamic", 104, 1, Ty::U32),
-        f("maxDescriptorSetStorageBuffers", 108, 1, Ty::U32),
-        f("maxDescriptorSetStorageBuffersDynamic", 112, 1, Ty::U32),
-        f("maxDescriptorSetSampledImages", 116, 1, Ty::U32),
-        f("maxDescriptorSetStorageImages", 120, 1, Ty::U32),
-        f("maxDescriptorSetInputAttachments", 124, 1, Ty::U32),
-        f("maxVertexInputAttributes", 128, 1, Ty::U32),
-        f("maxVertexInputBindings", 132, 1, Ty::U32),
-        f("maxVertexInputAttributeOffset", 136, 1, Ty::U32),
-        f("maxVertexInputBindingStride", 140, 1, Ty::U32),
-        f("maxVertexOutputComponents", 144, 1, Ty::U32),
-        f("maxTessellationGenerationLevel", 148, 1, Ty::U32),
-        f("maxTessellationPatchSize", 152, 1, Ty::U32),
-        f("maxTessellationControlPerVertexInputComponents", 156, 1, Ty::U32),
-        f("maxTessellationControlPerVertexOutputComponents", 160, 1, Ty::U32),
-        f("maxTessellationControlPerPatchOutputComponents", 164, 1, Ty::U32),
-        f("maxTessellationControlTotalOutputComponents", 168, 1, Ty::U32),
-        f("maxTessellationEvaluationInputComponents", 172, 1, Ty::U32),
-        f("maxTessellationEvaluationOutputComponents", 176, 1, Ty::U32),
-        f("maxGeometryShaderInvocations", 180, 1, Ty::U32),
-        f("maxGeometryInputComponents", 184, 1, Ty::U32),
-        f("maxGeometryOutputComponents", 188, 1, Ty::U32),
-        f("maxGeometryOutputVertices", 192, 1, Ty::U32),
-        f("maxGeometryTotalOutputComponents", 196, 1, Ty::U32),
-        f("maxFragmentInputComponents", 200, 1, Ty::U32),
-        f("maxFragmentOutputAttachments", 204, 1, Ty::U32),
-        f("maxFragmentDualSrcAttachments", 208, 1, Ty::U32),
-        f("maxFragmentCombinedOutputResources", 212, 1, Ty::U32),
-        f("maxComputeSharedMemorySize", 216, 1, Ty::U32),
-        f("maxComputeWorkGroupCount", 220, 3, Ty::U32),
-        f("maxComputeWorkGroupInvocations", 232, 1, Ty::U32),
-        f("maxComputeWorkGroupSize", 236, 3, Ty::U32),
-        f("subPixelPrecisionBits", 248, 1, Ty::U32),
-        f("subTexelPrecisionBits", 252, 1, Ty::U32),
-        f("mipmapPrecisionBits", 256, 1, Ty::U32),
-        f("maxDrawIndexedIndexValue", 260, 1, Ty::U32),
-        f("maxDrawIndirectCount", 264, 1, Ty::U32),
-        f("maxSamplerLodBias", 268, 1, Ty::F32),
-        f("maxSamplerAnisotropy", 272, 1, Ty::F32),
-        f("maxViewports", 276, 1, Ty::U32),
-        f("maxViewportDimensions", 280, 2, Ty::U32),
-        f("viewportBoundsRange", 288, 2, Ty::F32),
-        f("viewportSubPixelBits", 296, 1, Ty::U32),
-        f("minMemoryMapAlignment", 304, 1, Ty::Size),
-        f("minTexelBufferOffsetAlignment", 312, 1, Ty::U64),
-        f("minUniformBufferOffsetAlignment", 320, 1, Ty::U64),
-        f("minStorageBufferOffsetAlignment", 328, 1, Ty::U64),
-        f("minTexelOffset", 336, 1, Ty::I32),
-        f("maxTexelOffset", 340, 1, Ty::U32),
-        f("minTexelGatherOffset", 344, 1, Ty::I32),
-        f("maxTexelGatherOffset", 348, 1, Ty::U32),
-        f("minInterpolationOffset", 352, 1, Ty::F32),
-        f("maxInterpolationOffset", 356, 1, Ty::F32),
-        f("subPixelInterpolationOffsetBits", 360, 1, Ty::U32),
-        f("maxFramebufferWidth", 364, 1, Ty::U32),
-        f("maxFramebufferHeight", 368, 1, Ty::U32),
-        f("maxFramebufferLayers", 372, 1, Ty::U32),
-        f("framebufferColorSampleCounts", 376, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)).optional(),
-        f("framebufferDepthSampleCounts", 380, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)).optional(),
-        f("framebufferStencilSampleCounts", 384, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)).optional(),
-        f("framebufferNoAttachmentsSampleCounts", 388, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)).optional(),
-        f("maxColorAttachments", 392, 1, Ty::U32),
-        f("sampledImageColorSampleCounts", 396, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)).optional(),
-        f("sampledImageIntegerSampleCounts", 400, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)).optional(),
-        f("sampledImageDepthSampleCounts", 404, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)).optional(),
-        f("sampledImageStencilSampleCounts", 408, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)).optional(),
-        f("storageImageSampleCounts", 412, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)).optional(),
-        f("maxSampleMaskWords", 416, 1, Ty::U32),
-        f("timestampComputeAndGraphics", 420, 1, Ty::Bool32),
-        f("timestampPeriod", 424, 1, Ty::F32),
-        f("maxClipDistances", 428, 1, Ty::U32),
-        f("maxCullDistances", 432, 1, Ty::U32),
-        f("maxCombinedClipAndCullDistances", 436, 1, Ty::U32),
-        f("discreteQueuePriorities", 440, 1, Ty::U32),
-        f("pointSizeRange", 444, 2, Ty::F32),
-        f("lineWidthRange", 452, 2, Ty::F32),
-        f("pointSizeGranularity", 460, 1, Ty::F32),
-        f("lineWidthGranularity", 464, 1, Ty::F32),
-        f("strictLines", 468, 1, Ty::Bool32),
-        f("standardSampleLocations", 472, 1, Ty::Bool32),
-        f("optimalBufferCopyOffsetAlignment", 480, 1, Ty::U64),
-        f("optimalBufferCopyRowPitchAlignment", 488, 1, Ty::U64),
-        f("nonCoherentAtomSize", 496, 1, Ty::U64),
+        Field { name: "maxImageDimension1D", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxImageDimension2D", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxImageDimension3D", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxImageDimensionCube", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxImageArrayLayers", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTexelBufferElements", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxUniformBufferRange", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxStorageBufferRange", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPushConstantsSize", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMemoryAllocationCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxSamplerAllocationCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferImageGranularity", at: 48, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sparseAddressSpaceSize", at: 56, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxBoundDescriptorSets", at: 64, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorSamplers", at: 68, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorUniformBuffers", at: 72, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorStorageBuffers", at: 76, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorSampledImages", at: 80, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorStorageImages", at: 84, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorInputAttachments", at: 88, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageResources", at: 92, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetSamplers", at: 96, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUniformBuffers", at: 100, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUniformBuffersDynamic", at: 104, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetStorageBuffers", at: 108, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetStorageBuffersDynamic", at: 112, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetSampledImages", at: 116, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetStorageImages", at: 120, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetInputAttachments", at: 124, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxVertexInputAttributes", at: 128, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxVertexInputBindings", at: 132, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxVertexInputAttributeOffset", at: 136, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxVertexInputBindingStride", at: 140, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxVertexOutputComponents", at: 144, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTessellationGenerationLevel", at: 148, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTessellationPatchSize", at: 152, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTessellationControlPerVertexInputComponents", at: 156, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTessellationControlPerVertexOutputComponents", at: 160, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTessellationControlPerPatchOutputComponents", at: 164, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTessellationControlTotalOutputComponents", at: 168, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTessellationEvaluationInputComponents", at: 172, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTessellationEvaluationOutputComponents", at: 176, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxGeometryShaderInvocations", at: 180, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxGeometryInputComponents", at: 184, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxGeometryOutputComponents", at: 188, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxGeometryOutputVertices", at: 192, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxGeometryTotalOutputComponents", at: 196, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxFragmentInputComponents", at: 200, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxFragmentOutputAttachments", at: 204, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxFragmentDualSrcAttachments", at: 208, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxFragmentCombinedOutputResources", at: 212, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxComputeSharedMemorySize", at: 216, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxComputeWorkGroupCount", at: 220, ty: Ty::U32, count: 3, is_optional: false, is_extern_sync: false },
+        Field { name: "maxComputeWorkGroupInvocations", at: 232, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxComputeWorkGroupSize", at: 236, ty: Ty::U32, count: 3, is_optional: false, is_extern_sync: false },
+        Field { name: "subPixelPrecisionBits", at: 248, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subTexelPrecisionBits", at: 252, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "mipmapPrecisionBits", at: 256, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDrawIndexedIndexValue", at: 260, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDrawIndirectCount", at: 264, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxSamplerLodBias", at: 268, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxSamplerAnisotropy", at: 272, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxViewports", at: 276, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxViewportDimensions", at: 280, ty: Ty::U32, count: 2, is_optional: false, is_extern_sync: false },
+        Field { name: "viewportBoundsRange", at: 288, ty: Ty::F32, count: 2, is_optional: false, is_extern_sync: false },
+        Field { name: "viewportSubPixelBits", at: 296, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minMemoryMapAlignment", at: 304, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minTexelBufferOffsetAlignment", at: 312, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minUniformBufferOffsetAlignment", at: 320, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minStorageBufferOffsetAlignment", at: 328, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minTexelOffset", at: 336, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTexelOffset", at: 340, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minTexelGatherOffset", at: 344, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTexelGatherOffset", at: 348, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minInterpolationOffset", at: 352, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxInterpolationOffset", at: 356, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subPixelInterpolationOffsetBits", at: 360, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxFramebufferWidth", at: 364, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxFramebufferHeight", at: 368, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxFramebufferLayers", at: 372, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "framebufferColorSampleCounts", at: 376, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "framebufferDepthSampleCounts", at: 380, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "framebufferStencilSampleCounts", at: 384, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "framebufferNoAttachmentsSampleCounts", at: 388, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxColorAttachments", at: 392, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sampledImageColorSampleCounts", at: 396, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sampledImageIntegerSampleCounts", at: 400, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sampledImageDepthSampleCounts", at: 404, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sampledImageStencilSampleCounts", at: 408, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "storageImageSampleCounts", at: 412, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxSampleMaskWords", at: 416, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "timestampComputeAndGraphics", at: 420, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "timestampPeriod", at: 424, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxClipDistances", at: 428, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxCullDistances", at: 432, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxCombinedClipAndCullDistances", at: 436, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "discreteQueuePriorities", at: 440, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pointSizeRange", at: 444, ty: Ty::F32, count: 2, is_optional: false, is_extern_sync: false },
+        Field { name: "lineWidthRange", at: 452, ty: Ty::F32, count: 2, is_optional: false, is_extern_sync: false },
+        Field { name: "pointSizeGranularity", at: 460, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "lineWidthGranularity", at: 464, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "strictLines", at: 468, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "standardSampleLocations", at: 472, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "optimalBufferCopyOffsetAlignment", at: 480, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "optimalBufferCopyRowPitchAlignment", at: 488, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "nonCoherentAtomSize", at: 496, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(44, 4), s(300, 4), s(476, 4)],
+    gaps: &[Span { at: 44, size: 4 }, Span { at: 300, size: 4 }, Span { at: 476, size: 4 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMemoryProperties {
     pub memory_type_count: u32,
     pub memory_types: [MemoryType; 32],
     pub memory_heap_count: u32,
     pub memory_heaps: [MemoryHeap; 16],
 }
-structure!(PhysicalDeviceMemoryProperties, PHYSICAL_DEVICE_MEMORY_PROPERTIES_LAYOUT, 520);
+structure!(PhysicalDeviceMemoryProperties, PHYSICAL_DEVICE_MEMORY_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_MEMORY_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMemoryProperties",
     size: 520,
@@ -766,18 +749,20 @@ pub static PHYSICAL_DEVICE_MEMORY_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("memoryTypeCount", 0, 1, Ty::U32),
-        f("memoryTypes", 4, 32, Ty::Struct(&MEMORY_TYPE_LAYOUT)),
-        f("memoryHeapCount", 260, 1, Ty::U32),
-        f("memoryHeaps", 264, 16, Ty::Struct(&MEMORY_HEAP_LAYOUT)),
+        Field { name: "memoryTypeCount", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryTypes", at: 4, ty: Ty::Struct(&MEMORY_TYPE_LAYOUT), count: 32, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryHeapCount", at: 260, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryHeaps", at: 264, ty: Ty::Struct(&MEMORY_HEAP_LAYOUT), count: 16, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
-    gaps: &[s(276, 4), s(292, 4), s(308, 4), s(324, 4), s(340, 4), s(356, 4), s(372, 4), s(388, 4), s(404, 4), s(420, 4), s(436, 4), s(452, 4), s(468, 4), s(484, 4), s(500, 4), s(516, 4)],
+    work: &[
+        Work::Tail { array: Span { at: 4, size: 256 }, element: 8, count: Place { through: Place::HERE, at: 0, width: 4 } },
+        Work::Tail { array: Span { at: 264, size: 256 }, element: 16, count: Place { through: Place::HERE, at: 260, width: 4 } },
+    ],
+    gaps: &[Span { at: 276, size: 4 }, Span { at: 292, size: 4 }, Span { at: 308, size: 4 }, Span { at: 324, size: 4 }, Span { at: 340, size: 4 }, Span { at: 356, size: 4 }, Span { at: 372, size: 4 }, Span { at: 388, size: 4 }, Span { at: 404, size: 4 }, Span { at: 420, size: 4 }, Span { at: 436, size: 4 }, Span { at: 452, size: 4 }, Span { at: 468, size: 4 }, Span { at: 484, size: 4 }, Span { at: 500, size: 4 }, Span { at: 516, size: 4 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceSparseProperties {
     pub residency_standard2_d_block_shape: Bool32,
     pub residency_standard2_d_multisample_block_shape: Bool32,
@@ -785,7 +770,7 @@ pub struct PhysicalDeviceSparseProperties {
     pub residency_aligned_mip_size: Bool32,
     pub residency_non_resident_strict: Bool32,
 }
-structure!(PhysicalDeviceSparseProperties, PHYSICAL_DEVICE_SPARSE_PROPERTIES_LAYOUT, 20);
+structure!(PhysicalDeviceSparseProperties, PHYSICAL_DEVICE_SPARSE_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_SPARSE_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceSparseProperties",
     size: 20,
@@ -794,11 +779,11 @@ pub static PHYSICAL_DEVICE_SPARSE_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("residencyStandard2DBlockShape", 0, 1, Ty::Bool32),
-        f("residencyStandard2DMultisampleBlockShape", 4, 1, Ty::Bool32),
-        f("residencyStandard3DBlockShape", 8, 1, Ty::Bool32),
-        f("residencyAlignedMipSize", 12, 1, Ty::Bool32),
-        f("residencyNonResidentStrict", 16, 1, Ty::Bool32),
+        Field { name: "residencyStandard2DBlockShape", at: 0, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "residencyStandard2DMultisampleBlockShape", at: 4, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "residencyStandard3DBlockShape", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "residencyAlignedMipSize", at: 12, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "residencyNonResidentStrict", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -806,7 +791,6 @@ pub static PHYSICAL_DEVICE_SPARSE_PROPERTIES_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceProperties {
     pub api_version: u32,
     pub driver_version: u32,
@@ -818,7 +802,7 @@ pub struct PhysicalDeviceProperties {
     pub limits: PhysicalDeviceLimits,
     pub sparse_properties: PhysicalDeviceSparseProperties,
 }
-structure!(PhysicalDeviceProperties, PHYSICAL_DEVICE_PROPERTIES_LAYOUT, 824);
+structure!(PhysicalDeviceProperties, PHYSICAL_DEVICE_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceProperties",
     size: 824,
@@ -827,32 +811,31 @@ pub static PHYSICAL_DEVICE_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("apiVersion", 0, 1, Ty::U32),
-        f("driverVersion", 4, 1, Ty::U32),
-        f("vendorID", 8, 1, Ty::U32),
-        f("deviceID", 12, 1, Ty::U32),
-        f("deviceType", 16, 1, Ty::Enum(&PHYSICAL_DEVICE_TYPE_ENUM)),
-        f("deviceName", 20, 256, Ty::Char),
-        f("pipelineCacheUUID", 276, 16, Ty::U8),
-        f("limits", 296, 1, Ty::Struct(&PHYSICAL_DEVICE_LIMITS_LAYOUT)),
-        f("sparseProperties", 800, 1, Ty::Struct(&PHYSICAL_DEVICE_SPARSE_PROPERTIES_LAYOUT)),
+        Field { name: "apiVersion", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "driverVersion", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vendorID", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceID", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceType", at: 16, ty: Ty::Enum(&PHYSICAL_DEVICE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceName", at: 20, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineCacheUUID", at: 276, ty: Ty::U8, count: 16, is_optional: false, is_extern_sync: false },
+        Field { name: "limits", at: 296, ty: Ty::Struct(&PHYSICAL_DEVICE_LIMITS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sparseProperties", at: 800, ty: Ty::Struct(&PHYSICAL_DEVICE_SPARSE_PROPERTIES_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Text { at: 20, size: 256 },
     ],
-    gaps: &[s(292, 4), s(340, 4), s(596, 4), s(772, 4), s(820, 4)],
+    gaps: &[Span { at: 292, size: 4 }, Span { at: 340, size: 4 }, Span { at: 596, size: 4 }, Span { at: 772, size: 4 }, Span { at: 820, size: 4 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct QueueFamilyProperties {
     pub queue_flags: QueueFlags,
     pub queue_count: u32,
     pub timestamp_valid_bits: u32,
     pub min_image_transfer_granularity: Extent3D,
 }
-structure!(QueueFamilyProperties, QUEUE_FAMILY_PROPERTIES_LAYOUT, 24);
+structure!(QueueFamilyProperties, QUEUE_FAMILY_PROPERTIES_LAYOUT);
 pub static QUEUE_FAMILY_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkQueueFamilyProperties",
     size: 24,
@@ -861,10 +844,10 @@ pub static QUEUE_FAMILY_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("queueFlags", 0, 1, Ty::Flags(&QUEUE_FLAG_BITS_ENUM)).optional(),
-        f("queueCount", 4, 1, Ty::U32),
-        f("timestampValidBits", 8, 1, Ty::U32),
-        f("minImageTransferGranularity", 12, 1, Ty::Struct(&EXTENT3_D_LAYOUT)),
+        Field { name: "queueFlags", at: 0, ty: Ty::Flags(&QUEUE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "queueCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "timestampValidBits", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minImageTransferGranularity", at: 12, ty: Ty::Struct(&EXTENT3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -874,7 +857,6 @@ pub static QUEUE_FAMILY_PROPERTIES_LAYOUT: Layout = Layout {
 newtype!(Device, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceQueueCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -883,7 +865,7 @@ pub struct DeviceQueueCreateInfo {
     pub queue_count: u32,
     pub p_queue_priorities: Ptr<f32>,
 }
-structure!(DeviceQueueCreateInfo, DEVICE_QUEUE_CREATE_INFO_LAYOUT, 40);
+structure!(DeviceQueueCreateInfo, DEVICE_QUEUE_CREATE_INFO_LAYOUT);
 pub static DEVICE_QUEUE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkDeviceQueueCreateInfo",
     size: 40,
@@ -892,23 +874,22 @@ pub static DEVICE_QUEUE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&DEVICE_QUEUE_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("queueFamilyIndex", 20, 1, Ty::U32),
-        f("queueCount", 24, 1, Ty::U32),
-        f("pQueuePriorities", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&DEVICE_QUEUE_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "queueFamilyIndex", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queueCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueuePriorities", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4), s(24, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -921,7 +902,7 @@ pub struct DeviceCreateInfo {
     pub pp_enabled_extension_names: Ptr<Ptr<u8>>,
     pub p_enabled_features: Ptr<PhysicalDeviceFeatures>,
 }
-structure!(DeviceCreateInfo, DEVICE_CREATE_INFO_LAYOUT, 72);
+structure!(DeviceCreateInfo, DEVICE_CREATE_INFO_LAYOUT);
 pub static DEVICE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkDeviceCreateInfo",
     size: 72,
@@ -930,35 +911,34 @@ pub static DEVICE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("queueCreateInfoCount", 20, 1, Ty::U32).optional(),
-        f("pQueueCreateInfos", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_QUEUE_CREATE_INFO_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("enabledLayerCount", 32, 1, Ty::U32).optional(),
-        f("ppEnabledLayerNames", 40, 1, Ty::Opaque),
-        f("enabledExtensionCount", 48, 1, Ty::U32).optional(),
-        f("ppEnabledExtensionNames", 56, 1, Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pEnabledFeatures", 64, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FEATURES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "queueCreateInfoCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pQueueCreateInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_QUEUE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "enabledLayerCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "ppEnabledLayerNames", at: 40, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "enabledExtensionCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "ppEnabledExtensionNames", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pEnabledFeatures", at: 64, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FEATURES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DEVICE_QUEUE_CREATE_INFO_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DEVICE_QUEUE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Opaque { at: 40 },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 64, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FEATURES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(36, 4), s(52, 4)],
-    keep: &[s(0, 4), s(20, 4), s(48, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }, Span { at: 48, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExtensionProperties {
     pub extension_name: [u8; 256],
     pub spec_version: u32,
 }
-structure!(ExtensionProperties, EXTENSION_PROPERTIES_LAYOUT, 260);
+structure!(ExtensionProperties, EXTENSION_PROPERTIES_LAYOUT);
 pub static EXTENSION_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkExtensionProperties",
     size: 260,
@@ -967,8 +947,8 @@ pub static EXTENSION_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("extensionName", 0, 256, Ty::Char),
-        f("specVersion", 256, 1, Ty::U32),
+        Field { name: "extensionName", at: 0, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
+        Field { name: "specVersion", at: 256, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Text { at: 0, size: 256 },
@@ -978,14 +958,13 @@ pub static EXTENSION_PROPERTIES_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct LayerProperties {
     pub layer_name: [u8; 256],
     pub spec_version: u32,
     pub implementation_version: u32,
     pub description: [u8; 256],
 }
-structure!(LayerProperties, LAYER_PROPERTIES_LAYOUT, 520);
+structure!(LayerProperties, LAYER_PROPERTIES_LAYOUT);
 pub static LAYER_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkLayerProperties",
     size: 520,
@@ -994,10 +973,10 @@ pub static LAYER_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("layerName", 0, 256, Ty::Char),
-        f("specVersion", 256, 1, Ty::U32),
-        f("implementationVersion", 260, 1, Ty::U32),
-        f("description", 264, 256, Ty::Char),
+        Field { name: "layerName", at: 0, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
+        Field { name: "specVersion", at: 256, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "implementationVersion", at: 260, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "description", at: 264, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Text { at: 0, size: 256 },
@@ -1010,7 +989,6 @@ pub static LAYER_PROPERTIES_LAYOUT: Layout = Layout {
 newtype!(Queue, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SubmitInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1022,7 +1000,7 @@ pub struct SubmitInfo {
     pub signal_semaphore_count: u32,
     pub p_signal_semaphores: Ptr<Semaphore>,
 }
-structure!(SubmitInfo, SUBMIT_INFO_LAYOUT, 72);
+structure!(SubmitInfo, SUBMIT_INFO_LAYOUT);
 pub static SUBMIT_INFO_LAYOUT: Layout = Layout {
     name: "VkSubmitInfo",
     size: 72,
@@ -1031,29 +1009,28 @@ pub static SUBMIT_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("waitSemaphoreCount", 16, 1, Ty::U32).optional(),
-        f("pWaitSemaphores", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pWaitDstStageMask", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("commandBufferCount", 40, 1, Ty::U32).optional(),
-        f("pCommandBuffers", 48, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("signalSemaphoreCount", 56, 1, Ty::U32).optional(),
-        f("pSignalSemaphores", 64, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(here(56, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "waitSemaphoreCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pWaitSemaphores", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pWaitDstStageMask", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "commandBufferCount", at: 40, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCommandBuffers", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "signalSemaphoreCount", at: 56, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSignalSemaphores", at: 64, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(Place { through: Place::HERE, at: 56, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(here(56, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(Place { through: Place::HERE, at: 56, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(44, 4), s(60, 4)],
-    keep: &[s(0, 4), s(16, 4), s(40, 4), s(56, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 44, size: 4 }, Span { at: 60, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 40, size: 4 }, Span { at: 56, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MappedMemoryRange {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1061,7 +1038,7 @@ pub struct MappedMemoryRange {
     pub offset: u64,
     pub size: u64,
 }
-structure!(MappedMemoryRange, MAPPED_MEMORY_RANGE_LAYOUT, 40);
+structure!(MappedMemoryRange, MAPPED_MEMORY_RANGE_LAYOUT);
 pub static MAPPED_MEMORY_RANGE_LAYOUT: Layout = Layout {
     name: "VkMappedMemoryRange",
     size: 40,
@@ -1070,29 +1047,28 @@ pub static MAPPED_MEMORY_RANGE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memory", 16, 1, Ty::Handle(HandleType::DeviceMemory)),
-        f("offset", 24, 1, Ty::U64),
-        f("size", 32, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memory", at: 16, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryAllocateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub allocation_size: u64,
     pub memory_type_index: u32,
 }
-structure!(MemoryAllocateInfo, MEMORY_ALLOCATE_INFO_LAYOUT, 32);
+structure!(MemoryAllocateInfo, MEMORY_ALLOCATE_INFO_LAYOUT);
 pub static MEMORY_ALLOCATE_INFO_LAYOUT: Layout = Layout {
     name: "VkMemoryAllocateInfo",
     size: 32,
@@ -1101,28 +1077,27 @@ pub static MEMORY_ALLOCATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("allocationSize", 16, 1, Ty::U64),
-        f("memoryTypeIndex", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "allocationSize", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryTypeIndex", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(DeviceMemory, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryRequirements {
     pub size: u64,
     pub alignment: u64,
     pub memory_type_bits: u32,
 }
-structure!(MemoryRequirements, MEMORY_REQUIREMENTS_LAYOUT, 24);
+structure!(MemoryRequirements, MEMORY_REQUIREMENTS_LAYOUT);
 pub static MEMORY_REQUIREMENTS_LAYOUT: Layout = Layout {
     name: "VkMemoryRequirements",
     size: 24,
@@ -1131,23 +1106,22 @@ pub static MEMORY_REQUIREMENTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("size", 0, 1, Ty::U64),
-        f("alignment", 8, 1, Ty::U64),
-        f("memoryTypeBits", 16, 1, Ty::U32),
+        Field { name: "size", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "alignment", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryTypeBits", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageSubresource {
     pub aspect_mask: ImageAspectFlags,
     pub mip_level: u32,
     pub array_layer: u32,
 }
-structure!(ImageSubresource, IMAGE_SUBRESOURCE_LAYOUT, 12);
+structure!(ImageSubresource, IMAGE_SUBRESOURCE_LAYOUT);
 pub static IMAGE_SUBRESOURCE_LAYOUT: Layout = Layout {
     name: "VkImageSubresource",
     size: 12,
@@ -1156,9 +1130,9 @@ pub static IMAGE_SUBRESOURCE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("aspectMask", 0, 1, Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM)),
-        f("mipLevel", 4, 1, Ty::U32),
-        f("arrayLayer", 8, 1, Ty::U32),
+        Field { name: "aspectMask", at: 0, ty: Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "mipLevel", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "arrayLayer", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -1166,13 +1140,12 @@ pub static IMAGE_SUBRESOURCE_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SparseImageFormatProperties {
     pub aspect_mask: ImageAspectFlags,
     pub image_granularity: Extent3D,
     pub flags: SparseImageFormatFlags,
 }
-structure!(SparseImageFormatProperties, SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT, 20);
+structure!(SparseImageFormatProperties, SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT);
 pub static SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkSparseImageFormatProperties",
     size: 20,
@@ -1181,9 +1154,9 @@ pub static SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("aspectMask", 0, 1, Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM)).optional(),
-        f("imageGranularity", 4, 1, Ty::Struct(&EXTENT3_D_LAYOUT)),
-        f("flags", 16, 1, Ty::Flags(&SPARSE_IMAGE_FORMAT_FLAG_BITS_ENUM)).optional(),
+        Field { name: "aspectMask", at: 0, ty: Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "imageGranularity", at: 4, ty: Ty::Struct(&EXTENT3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&SPARSE_IMAGE_FORMAT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -1191,7 +1164,6 @@ pub static SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SparseImageMemoryBind {
     pub subresource: ImageSubresource,
     pub offset: Offset3D,
@@ -1200,7 +1172,7 @@ pub struct SparseImageMemoryBind {
     pub memory_offset: u64,
     pub flags: SparseMemoryBindFlags,
 }
-structure!(SparseImageMemoryBind, SPARSE_IMAGE_MEMORY_BIND_LAYOUT, 64);
+structure!(SparseImageMemoryBind, SPARSE_IMAGE_MEMORY_BIND_LAYOUT);
 pub static SPARSE_IMAGE_MEMORY_BIND_LAYOUT: Layout = Layout {
     name: "VkSparseImageMemoryBind",
     size: 64,
@@ -1209,28 +1181,27 @@ pub static SPARSE_IMAGE_MEMORY_BIND_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("subresource", 0, 1, Ty::Struct(&IMAGE_SUBRESOURCE_LAYOUT)),
-        f("offset", 12, 1, Ty::Struct(&OFFSET3_D_LAYOUT)),
-        f("extent", 24, 1, Ty::Struct(&EXTENT3_D_LAYOUT)),
-        f("memory", 40, 1, Ty::Handle(HandleType::DeviceMemory)).optional(),
-        f("memoryOffset", 48, 1, Ty::U64),
-        f("flags", 56, 1, Ty::Flags(&SPARSE_MEMORY_BIND_FLAG_BITS_ENUM)).optional(),
+        Field { name: "subresource", at: 0, ty: Ty::Struct(&IMAGE_SUBRESOURCE_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 12, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extent", at: 24, ty: Ty::Struct(&EXTENT3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memory", at: 40, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memoryOffset", at: 48, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 56, ty: Ty::Flags(&SPARSE_MEMORY_BIND_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 40, count: 1, ty: HandleType::DeviceMemory },
     ],
-    gaps: &[s(36, 4), s(60, 4)],
+    gaps: &[Span { at: 36, size: 4 }, Span { at: 60, size: 4 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SparseImageMemoryBindInfo {
     pub image: Image,
     pub bind_count: u32,
     pub p_binds: Ptr<SparseImageMemoryBind>,
 }
-structure!(SparseImageMemoryBindInfo, SPARSE_IMAGE_MEMORY_BIND_INFO_LAYOUT, 24);
+structure!(SparseImageMemoryBindInfo, SPARSE_IMAGE_MEMORY_BIND_INFO_LAYOUT);
 pub static SPARSE_IMAGE_MEMORY_BIND_INFO_LAYOUT: Layout = Layout {
     name: "VkSparseImageMemoryBindInfo",
     size: 24,
@@ -1239,20 +1210,19 @@ pub static SPARSE_IMAGE_MEMORY_BIND_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("image", 0, 1, Ty::Handle(HandleType::Image)),
-        f("bindCount", 8, 1, Ty::U32),
-        f("pBinds", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_BIND_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "image", at: 0, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bindCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBinds", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_BIND_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Image },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_BIND_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_BIND_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SparseImageMemoryRequirements {
     pub format_properties: SparseImageFormatProperties,
     pub image_mip_tail_first_lod: u32,
@@ -1260,7 +1230,7 @@ pub struct SparseImageMemoryRequirements {
     pub image_mip_tail_offset: u64,
     pub image_mip_tail_stride: u64,
 }
-structure!(SparseImageMemoryRequirements, SPARSE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT, 48);
+structure!(SparseImageMemoryRequirements, SPARSE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT);
 pub static SPARSE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT: Layout = Layout {
     name: "VkSparseImageMemoryRequirements",
     size: 48,
@@ -1269,11 +1239,11 @@ pub static SPARSE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("formatProperties", 0, 1, Ty::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT)),
-        f("imageMipTailFirstLod", 20, 1, Ty::U32),
-        f("imageMipTailSize", 24, 1, Ty::U64),
-        f("imageMipTailOffset", 32, 1, Ty::U64),
-        f("imageMipTailStride", 40, 1, Ty::U64),
+        Field { name: "formatProperties", at: 0, ty: Ty::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageMipTailFirstLod", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageMipTailSize", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageMipTailOffset", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageMipTailStride", at: 40, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -1281,7 +1251,6 @@ pub static SPARSE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SparseMemoryBind {
     pub resource_offset: u64,
     pub size: u64,
@@ -1289,7 +1258,7 @@ pub struct SparseMemoryBind {
     pub memory_offset: u64,
     pub flags: SparseMemoryBindFlags,
 }
-structure!(SparseMemoryBind, SPARSE_MEMORY_BIND_LAYOUT, 40);
+structure!(SparseMemoryBind, SPARSE_MEMORY_BIND_LAYOUT);
 pub static SPARSE_MEMORY_BIND_LAYOUT: Layout = Layout {
     name: "VkSparseMemoryBind",
     size: 40,
@@ -1298,27 +1267,26 @@ pub static SPARSE_MEMORY_BIND_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("resourceOffset", 0, 1, Ty::U64),
-        f("size", 8, 1, Ty::U64),
-        f("memory", 16, 1, Ty::Handle(HandleType::DeviceMemory)).optional(),
-        f("memoryOffset", 24, 1, Ty::U64),
-        f("flags", 32, 1, Ty::Flags(&SPARSE_MEMORY_BIND_FLAG_BITS_ENUM)).optional(),
+        Field { name: "resourceOffset", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memory", at: 16, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memoryOffset", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 32, ty: Ty::Flags(&SPARSE_MEMORY_BIND_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory },
     ],
-    gaps: &[s(36, 4)],
+    gaps: &[Span { at: 36, size: 4 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SparseBufferMemoryBindInfo {
     pub buffer: Buffer,
     pub bind_count: u32,
     pub p_binds: Ptr<SparseMemoryBind>,
 }
-structure!(SparseBufferMemoryBindInfo, SPARSE_BUFFER_MEMORY_BIND_INFO_LAYOUT, 24);
+structure!(SparseBufferMemoryBindInfo, SPARSE_BUFFER_MEMORY_BIND_INFO_LAYOUT);
 pub static SPARSE_BUFFER_MEMORY_BIND_INFO_LAYOUT: Layout = Layout {
     name: "VkSparseBufferMemoryBindInfo",
     size: 24,
@@ -1327,26 +1295,25 @@ pub static SPARSE_BUFFER_MEMORY_BIND_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("buffer", 0, 1, Ty::Handle(HandleType::Buffer)),
-        f("bindCount", 8, 1, Ty::U32),
-        f("pBinds", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_MEMORY_BIND_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "buffer", at: 0, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bindCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBinds", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_MEMORY_BIND_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Buffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SPARSE_MEMORY_BIND_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SPARSE_MEMORY_BIND_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SparseImageOpaqueMemoryBindInfo {
     pub image: Image,
     pub bind_count: u32,
     pub p_binds: Ptr<SparseMemoryBind>,
 }
-structure!(SparseImageOpaqueMemoryBindInfo, SPARSE_IMAGE_OPAQUE_MEMORY_BIND_INFO_LAYOUT, 24);
+structure!(SparseImageOpaqueMemoryBindInfo, SPARSE_IMAGE_OPAQUE_MEMORY_BIND_INFO_LAYOUT);
 pub static SPARSE_IMAGE_OPAQUE_MEMORY_BIND_INFO_LAYOUT: Layout = Layout {
     name: "VkSparseImageOpaqueMemoryBindInfo",
     size: 24,
@@ -1355,20 +1322,19 @@ pub static SPARSE_IMAGE_OPAQUE_MEMORY_BIND_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("image", 0, 1, Ty::Handle(HandleType::Image)),
-        f("bindCount", 8, 1, Ty::U32),
-        f("pBinds", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_MEMORY_BIND_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "image", at: 0, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bindCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBinds", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_MEMORY_BIND_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Image },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SPARSE_MEMORY_BIND_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SPARSE_MEMORY_BIND_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BindSparseInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1383,7 +1349,7 @@ pub struct BindSparseInfo {
     pub signal_semaphore_count: u32,
     pub p_signal_semaphores: Ptr<Semaphore>,
 }
-structure!(BindSparseInfo, BIND_SPARSE_INFO_LAYOUT, 96);
+structure!(BindSparseInfo, BIND_SPARSE_INFO_LAYOUT);
 pub static BIND_SPARSE_INFO_LAYOUT: Layout = Layout {
     name: "VkBindSparseInfo",
     size: 96,
@@ -1392,41 +1358,40 @@ pub static BIND_SPARSE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("waitSemaphoreCount", 16, 1, Ty::U32).optional(),
-        f("pWaitSemaphores", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("bufferBindCount", 32, 1, Ty::U32).optional(),
-        f("pBufferBinds", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_BUFFER_MEMORY_BIND_INFO_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("imageOpaqueBindCount", 48, 1, Ty::U32).optional(),
-        f("pImageOpaqueBinds", 56, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_OPAQUE_MEMORY_BIND_INFO_LAYOUT), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("imageBindCount", 64, 1, Ty::U32).optional(),
-        f("pImageBinds", 72, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_BIND_INFO_LAYOUT), len: Len::At(here(64, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("signalSemaphoreCount", 80, 1, Ty::U32).optional(),
-        f("pSignalSemaphores", 88, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(here(80, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "waitSemaphoreCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pWaitSemaphores", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferBindCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pBufferBinds", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_BUFFER_MEMORY_BIND_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageOpaqueBindCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pImageOpaqueBinds", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_OPAQUE_MEMORY_BIND_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageBindCount", at: 64, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pImageBinds", at: 72, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_BIND_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "signalSemaphoreCount", at: 80, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSignalSemaphores", at: 88, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(Place { through: Place::HERE, at: 80, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&SPARSE_BUFFER_MEMORY_BIND_INFO_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_OPAQUE_MEMORY_BIND_INFO_LAYOUT), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 72, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_BIND_INFO_LAYOUT), len: Len::At(here(64, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 88, pointer: &Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(here(80, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&SPARSE_BUFFER_MEMORY_BIND_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_OPAQUE_MEMORY_BIND_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 72, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_BIND_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 88, pointer: &Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(Place { through: Place::HERE, at: 80, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4), s(52, 4), s(68, 4), s(84, 4)],
-    keep: &[s(0, 4), s(16, 4), s(32, 4), s(48, 4), s(64, 4), s(80, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }, Span { at: 68, size: 4 }, Span { at: 84, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }, Span { at: 48, size: 4 }, Span { at: 64, size: 4 }, Span { at: 80, size: 4 }],
 };
 
 newtype!(Fence, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct FenceCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: FenceCreateFlags,
 }
-structure!(FenceCreateInfo, FENCE_CREATE_INFO_LAYOUT, 24);
+structure!(FenceCreateInfo, FENCE_CREATE_INFO_LAYOUT);
 pub static FENCE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkFenceCreateInfo",
     size: 24,
@@ -1435,27 +1400,26 @@ pub static FENCE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&FENCE_CREATE_FLAG_BITS_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&FENCE_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(Semaphore, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SemaphoreCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: SemaphoreCreateFlags,
 }
-structure!(SemaphoreCreateInfo, SEMAPHORE_CREATE_INFO_LAYOUT, 24);
+structure!(SemaphoreCreateInfo, SEMAPHORE_CREATE_INFO_LAYOUT);
 pub static SEMAPHORE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkSemaphoreCreateInfo",
     size: 24,
@@ -1464,21 +1428,20 @@ pub static SEMAPHORE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(QueryPool, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct QueryPoolCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1487,7 +1450,7 @@ pub struct QueryPoolCreateInfo {
     pub query_count: u32,
     pub pipeline_statistics: QueryPipelineStatisticFlags,
 }
-structure!(QueryPoolCreateInfo, QUERY_POOL_CREATE_INFO_LAYOUT, 32);
+structure!(QueryPoolCreateInfo, QUERY_POOL_CREATE_INFO_LAYOUT);
 pub static QUERY_POOL_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkQueryPoolCreateInfo",
     size: 32,
@@ -1496,24 +1459,23 @@ pub static QUERY_POOL_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&QUERY_POOL_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("queryType", 20, 1, Ty::Enum(&QUERY_TYPE_ENUM)),
-        f("queryCount", 24, 1, Ty::U32),
-        f("pipelineStatistics", 28, 1, Ty::Flags(&QUERY_PIPELINE_STATISTIC_FLAG_BITS_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&QUERY_POOL_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "queryType", at: 20, ty: Ty::Enum(&QUERY_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queryCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineStatistics", at: 28, ty: Ty::Flags(&QUERY_PIPELINE_STATISTIC_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(Buffer, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BufferCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1524,7 +1486,7 @@ pub struct BufferCreateInfo {
     pub queue_family_index_count: u32,
     pub p_queue_family_indices: Ptr<u32>,
 }
-structure!(BufferCreateInfo, BUFFER_CREATE_INFO_LAYOUT, 56);
+structure!(BufferCreateInfo, BUFFER_CREATE_INFO_LAYOUT);
 pub static BUFFER_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkBufferCreateInfo",
     size: 56,
@@ -1533,27 +1495,26 @@ pub static BUFFER_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&BUFFER_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("size", 24, 1, Ty::U64),
-        f("usage", 32, 1, Ty::Flags(&BUFFER_USAGE_FLAG_BITS_ENUM)),
-        f("sharingMode", 36, 1, Ty::Enum(&SHARING_MODE_ENUM)),
-        f("queueFamilyIndexCount", 40, 1, Ty::U32).optional(),
-        f("pQueueFamilyIndices", 48, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(40, 4)), read: Read::Is(here(36, 4), &[1]), direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&BUFFER_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "size", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "usage", at: 32, ty: Ty::Flags(&BUFFER_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sharingMode", at: 36, ty: Ty::Enum(&SHARING_MODE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queueFamilyIndexCount", at: 40, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pQueueFamilyIndices", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Is(Place { through: Place::HERE, at: 36, width: 4 }, &[1]), direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(40, 4)), read: Read::Is(here(36, 4), &[1]), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Is(Place { through: Place::HERE, at: 36, width: 4 }, &[1]), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(44, 4)],
-    keep: &[s(0, 4), s(40, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 40, size: 4 }],
 };
 
 newtype!(Image, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1571,7 +1532,7 @@ pub struct ImageCreateInfo {
     pub p_queue_family_indices: Ptr<u32>,
     pub initial_layout: ImageLayout,
 }
-structure!(ImageCreateInfo, IMAGE_CREATE_INFO_LAYOUT, 88);
+structure!(ImageCreateInfo, IMAGE_CREATE_INFO_LAYOUT);
 pub static IMAGE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkImageCreateInfo",
     size: 88,
@@ -1580,32 +1541,31 @@ pub static IMAGE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&IMAGE_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("imageType", 20, 1, Ty::Enum(&IMAGE_TYPE_ENUM)),
-        f("format", 24, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("extent", 28, 1, Ty::Struct(&EXTENT3_D_LAYOUT)),
-        f("mipLevels", 40, 1, Ty::U32),
-        f("arrayLayers", 44, 1, Ty::U32),
-        f("samples", 48, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)),
-        f("tiling", 52, 1, Ty::Enum(&IMAGE_TILING_ENUM)),
-        f("usage", 56, 1, Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM)),
-        f("sharingMode", 60, 1, Ty::Enum(&SHARING_MODE_ENUM)),
-        f("queueFamilyIndexCount", 64, 1, Ty::U32).optional(),
-        f("pQueueFamilyIndices", 72, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(64, 4)), read: Read::Is(here(60, 4), &[1]), direction: Direction::In, stride: None })),
-        f("initialLayout", 80, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&IMAGE_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "imageType", at: 20, ty: Ty::Enum(&IMAGE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "format", at: 24, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extent", at: 28, ty: Ty::Struct(&EXTENT3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "mipLevels", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "arrayLayers", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samples", at: 48, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tiling", at: 52, ty: Ty::Enum(&IMAGE_TILING_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "usage", at: 56, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sharingMode", at: 60, ty: Ty::Enum(&SHARING_MODE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queueFamilyIndexCount", at: 64, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pQueueFamilyIndices", at: 72, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Is(Place { through: Place::HERE, at: 60, width: 4 }, &[1]), direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "initialLayout", at: 80, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 72, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(64, 4)), read: Read::Is(here(60, 4), &[1]), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 72, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Is(Place { through: Place::HERE, at: 60, width: 4 }, &[1]), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(68, 4), s(84, 4)],
-    keep: &[s(0, 4), s(64, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 68, size: 4 }, Span { at: 84, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 64, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SubresourceLayout {
     pub offset: u64,
     pub size: u64,
@@ -1613,7 +1573,7 @@ pub struct SubresourceLayout {
     pub array_pitch: u64,
     pub depth_pitch: u64,
 }
-structure!(SubresourceLayout, SUBRESOURCE_LAYOUT_LAYOUT, 40);
+structure!(SubresourceLayout, SUBRESOURCE_LAYOUT_LAYOUT);
 pub static SUBRESOURCE_LAYOUT_LAYOUT: Layout = Layout {
     name: "VkSubresourceLayout",
     size: 40,
@@ -1622,11 +1582,11 @@ pub static SUBRESOURCE_LAYOUT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("offset", 0, 1, Ty::U64),
-        f("size", 8, 1, Ty::U64),
-        f("rowPitch", 16, 1, Ty::U64),
-        f("arrayPitch", 24, 1, Ty::U64),
-        f("depthPitch", 32, 1, Ty::U64),
+        Field { name: "offset", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "rowPitch", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "arrayPitch", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthPitch", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -1634,14 +1594,13 @@ pub static SUBRESOURCE_LAYOUT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ComponentMapping {
     pub r: ComponentSwizzle,
     pub g: ComponentSwizzle,
     pub b: ComponentSwizzle,
     pub a: ComponentSwizzle,
 }
-structure!(ComponentMapping, COMPONENT_MAPPING_LAYOUT, 16);
+structure!(ComponentMapping, COMPONENT_MAPPING_LAYOUT);
 pub static COMPONENT_MAPPING_LAYOUT: Layout = Layout {
     name: "VkComponentMapping",
     size: 16,
@@ -1650,10 +1609,10 @@ pub static COMPONENT_MAPPING_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("r", 0, 1, Ty::Enum(&COMPONENT_SWIZZLE_ENUM)),
-        f("g", 4, 1, Ty::Enum(&COMPONENT_SWIZZLE_ENUM)),
-        f("b", 8, 1, Ty::Enum(&COMPONENT_SWIZZLE_ENUM)),
-        f("a", 12, 1, Ty::Enum(&COMPONENT_SWIZZLE_ENUM)),
+        Field { name: "r", at: 0, ty: Ty::Enum(&COMPONENT_SWIZZLE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "g", at: 4, ty: Ty::Enum(&COMPONENT_SWIZZLE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "b", at: 8, ty: Ty::Enum(&COMPONENT_SWIZZLE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "a", at: 12, ty: Ty::Enum(&COMPONENT_SWIZZLE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -1661,7 +1620,6 @@ pub static COMPONENT_MAPPING_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageSubresourceRange {
     pub aspect_mask: ImageAspectFlags,
     pub base_mip_level: u32,
@@ -1669,7 +1627,7 @@ pub struct ImageSubresourceRange {
     pub base_array_layer: u32,
     pub layer_count: u32,
 }
-structure!(ImageSubresourceRange, IMAGE_SUBRESOURCE_RANGE_LAYOUT, 20);
+structure!(ImageSubresourceRange, IMAGE_SUBRESOURCE_RANGE_LAYOUT);
 pub static IMAGE_SUBRESOURCE_RANGE_LAYOUT: Layout = Layout {
     name: "VkImageSubresourceRange",
     size: 20,
@@ -1678,11 +1636,11 @@ pub static IMAGE_SUBRESOURCE_RANGE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("aspectMask", 0, 1, Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM)),
-        f("baseMipLevel", 4, 1, Ty::U32),
-        f("levelCount", 8, 1, Ty::U32),
-        f("baseArrayLayer", 12, 1, Ty::U32),
-        f("layerCount", 16, 1, Ty::U32),
+        Field { name: "aspectMask", at: 0, ty: Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "baseMipLevel", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "levelCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "baseArrayLayer", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layerCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -1692,7 +1650,6 @@ pub static IMAGE_SUBRESOURCE_RANGE_LAYOUT: Layout = Layout {
 newtype!(ImageView, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageViewCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1703,7 +1660,7 @@ pub struct ImageViewCreateInfo {
     pub components: ComponentMapping,
     pub subresource_range: ImageSubresourceRange,
 }
-structure!(ImageViewCreateInfo, IMAGE_VIEW_CREATE_INFO_LAYOUT, 80);
+structure!(ImageViewCreateInfo, IMAGE_VIEW_CREATE_INFO_LAYOUT);
 pub static IMAGE_VIEW_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkImageViewCreateInfo",
     size: 80,
@@ -1712,34 +1669,33 @@ pub static IMAGE_VIEW_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&IMAGE_VIEW_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("image", 24, 1, Ty::Handle(HandleType::Image)),
-        f("viewType", 32, 1, Ty::Enum(&IMAGE_VIEW_TYPE_ENUM)),
-        f("format", 36, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("components", 40, 1, Ty::Struct(&COMPONENT_MAPPING_LAYOUT)),
-        f("subresourceRange", 56, 1, Ty::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&IMAGE_VIEW_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "image", at: 24, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "viewType", at: 32, ty: Ty::Enum(&IMAGE_VIEW_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "format", at: 36, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "components", at: 40, ty: Ty::Struct(&COMPONENT_MAPPING_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subresourceRange", at: 56, ty: Ty::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::Image },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(76, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 76, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(CommandPool, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CommandPoolCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: CommandPoolCreateFlags,
     pub queue_family_index: u32,
 }
-structure!(CommandPoolCreateInfo, COMMAND_POOL_CREATE_INFO_LAYOUT, 24);
+structure!(CommandPoolCreateInfo, COMMAND_POOL_CREATE_INFO_LAYOUT);
 pub static COMMAND_POOL_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkCommandPoolCreateInfo",
     size: 24,
@@ -1748,22 +1704,21 @@ pub static COMMAND_POOL_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&COMMAND_POOL_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("queueFamilyIndex", 20, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&COMMAND_POOL_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "queueFamilyIndex", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(CommandBuffer, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CommandBufferAllocateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1771,7 +1726,7 @@ pub struct CommandBufferAllocateInfo {
     pub level: CommandBufferLevel,
     pub command_buffer_count: u32,
 }
-structure!(CommandBufferAllocateInfo, COMMAND_BUFFER_ALLOCATE_INFO_LAYOUT, 32);
+structure!(CommandBufferAllocateInfo, COMMAND_BUFFER_ALLOCATE_INFO_LAYOUT);
 pub static COMMAND_BUFFER_ALLOCATE_INFO_LAYOUT: Layout = Layout {
     name: "VkCommandBufferAllocateInfo",
     size: 32,
@@ -1780,22 +1735,21 @@ pub static COMMAND_BUFFER_ALLOCATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("commandPool", 16, 1, Ty::Handle(HandleType::CommandPool)).extern_sync(),
-        f("level", 24, 1, Ty::Enum(&COMMAND_BUFFER_LEVEL_ENUM)),
-        f("commandBufferCount", 28, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "commandPool", at: 16, ty: Ty::Handle(HandleType::CommandPool), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "level", at: 24, ty: Ty::Enum(&COMMAND_BUFFER_LEVEL_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "commandBufferCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::CommandPool },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CommandBufferInheritanceInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1806,7 +1760,7 @@ pub struct CommandBufferInheritanceInfo {
     pub query_flags: QueryControlFlags,
     pub pipeline_statistics: QueryPipelineStatisticFlags,
 }
-structure!(CommandBufferInheritanceInfo, COMMAND_BUFFER_INHERITANCE_INFO_LAYOUT, 56);
+structure!(CommandBufferInheritanceInfo, COMMAND_BUFFER_INHERITANCE_INFO_LAYOUT);
 pub static COMMAND_BUFFER_INHERITANCE_INFO_LAYOUT: Layout = Layout {
     name: "VkCommandBufferInheritanceInfo",
     size: 56,
@@ -1815,33 +1769,32 @@ pub static COMMAND_BUFFER_INHERITANCE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("renderPass", 16, 1, Ty::Handle(HandleType::RenderPass)).optional(),
-        f("subpass", 24, 1, Ty::U32),
-        f("framebuffer", 32, 1, Ty::Handle(HandleType::Framebuffer)).optional(),
-        f("occlusionQueryEnable", 40, 1, Ty::Bool32),
-        f("queryFlags", 44, 1, Ty::Flags(&QUERY_CONTROL_FLAG_BITS_ENUM)).optional(),
-        f("pipelineStatistics", 48, 1, Ty::Flags(&QUERY_PIPELINE_STATISTIC_FLAG_BITS_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "renderPass", at: 16, ty: Ty::Handle(HandleType::RenderPass), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "subpass", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "framebuffer", at: 32, ty: Ty::Handle(HandleType::Framebuffer), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "occlusionQueryEnable", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queryFlags", at: 44, ty: Ty::Flags(&QUERY_CONTROL_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipelineStatistics", at: 48, ty: Ty::Flags(&QUERY_PIPELINE_STATISTIC_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::RenderPass },
         Work::Handles { at: 32, count: 1, ty: HandleType::Framebuffer },
     ],
-    gaps: &[s(4, 4), s(28, 4), s(52, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CommandBufferBeginInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: CommandBufferUsageFlags,
     pub p_inheritance_info: Ptr<CommandBufferInheritanceInfo>,
 }
-structure!(CommandBufferBeginInfo, COMMAND_BUFFER_BEGIN_INFO_LAYOUT, 32);
+structure!(CommandBufferBeginInfo, COMMAND_BUFFER_BEGIN_INFO_LAYOUT);
 pub static COMMAND_BUFFER_BEGIN_INFO_LAYOUT: Layout = Layout {
     name: "VkCommandBufferBeginInfo",
     size: 32,
@@ -1850,27 +1803,26 @@ pub static COMMAND_BUFFER_BEGIN_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&COMMAND_BUFFER_USAGE_FLAG_BITS_ENUM)).optional(),
-        f("pInheritanceInfo", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COMMAND_BUFFER_INHERITANCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::SecondaryCommandBuffer), direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&COMMAND_BUFFER_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pInheritanceInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COMMAND_BUFFER_INHERITANCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::SecondaryCommandBuffer), direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&COMMAND_BUFFER_INHERITANCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::SecondaryCommandBuffer), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BufferCopy {
     pub src_offset: u64,
     pub dst_offset: u64,
     pub size: u64,
 }
-structure!(BufferCopy, BUFFER_COPY_LAYOUT, 24);
+structure!(BufferCopy, BUFFER_COPY_LAYOUT);
 pub static BUFFER_COPY_LAYOUT: Layout = Layout {
     name: "VkBufferCopy",
     size: 24,
@@ -1879,9 +1831,9 @@ pub static BUFFER_COPY_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("srcOffset", 0, 1, Ty::U64),
-        f("dstOffset", 8, 1, Ty::U64),
-        f("size", 16, 1, Ty::U64),
+        Field { name: "srcOffset", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstOffset", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -1889,14 +1841,13 @@ pub static BUFFER_COPY_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageSubresourceLayers {
     pub aspect_mask: ImageAspectFlags,
     pub mip_level: u32,
     pub base_array_layer: u32,
     pub layer_count: u32,
 }
-structure!(ImageSubresourceLayers, IMAGE_SUBRESOURCE_LAYERS_LAYOUT, 16);
+structure!(ImageSubresourceLayers, IMAGE_SUBRESOURCE_LAYERS_LAYOUT);
 pub static IMAGE_SUBRESOURCE_LAYERS_LAYOUT: Layout = Layout {
     name: "VkImageSubresourceLayers",
     size: 16,
@@ -1905,10 +1856,10 @@ pub static IMAGE_SUBRESOURCE_LAYERS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("aspectMask", 0, 1, Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM)),
-        f("mipLevel", 4, 1, Ty::U32),
-        f("baseArrayLayer", 8, 1, Ty::U32),
-        f("layerCount", 12, 1, Ty::U32),
+        Field { name: "aspectMask", at: 0, ty: Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "mipLevel", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "baseArrayLayer", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layerCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -1916,7 +1867,6 @@ pub static IMAGE_SUBRESOURCE_LAYERS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BufferImageCopy {
     pub buffer_offset: u64,
     pub buffer_row_length: u32,
@@ -1925,7 +1875,7 @@ pub struct BufferImageCopy {
     pub image_offset: Offset3D,
     pub image_extent: Extent3D,
 }
-structure!(BufferImageCopy, BUFFER_IMAGE_COPY_LAYOUT, 56);
+structure!(BufferImageCopy, BUFFER_IMAGE_COPY_LAYOUT);
 pub static BUFFER_IMAGE_COPY_LAYOUT: Layout = Layout {
     name: "VkBufferImageCopy",
     size: 56,
@@ -1934,12 +1884,12 @@ pub static BUFFER_IMAGE_COPY_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("bufferOffset", 0, 1, Ty::U64),
-        f("bufferRowLength", 8, 1, Ty::U32),
-        f("bufferImageHeight", 12, 1, Ty::U32),
-        f("imageSubresource", 16, 1, Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT)),
-        f("imageOffset", 32, 1, Ty::Struct(&OFFSET3_D_LAYOUT)),
-        f("imageExtent", 44, 1, Ty::Struct(&EXTENT3_D_LAYOUT)),
+        Field { name: "bufferOffset", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferRowLength", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferImageHeight", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageSubresource", at: 16, ty: Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageOffset", at: 32, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageExtent", at: 44, ty: Ty::Struct(&EXTENT3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -1947,7 +1897,6 @@ pub static BUFFER_IMAGE_COPY_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageCopy {
     pub src_subresource: ImageSubresourceLayers,
     pub src_offset: Offset3D,
@@ -1955,7 +1904,7 @@ pub struct ImageCopy {
     pub dst_offset: Offset3D,
     pub extent: Extent3D,
 }
-structure!(ImageCopy, IMAGE_COPY_LAYOUT, 68);
+structure!(ImageCopy, IMAGE_COPY_LAYOUT);
 pub static IMAGE_COPY_LAYOUT: Layout = Layout {
     name: "VkImageCopy",
     size: 68,
@@ -1964,11 +1913,11 @@ pub static IMAGE_COPY_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("srcSubresource", 0, 1, Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT)),
-        f("srcOffset", 16, 1, Ty::Struct(&OFFSET3_D_LAYOUT)),
-        f("dstSubresource", 28, 1, Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT)),
-        f("dstOffset", 44, 1, Ty::Struct(&OFFSET3_D_LAYOUT)),
-        f("extent", 56, 1, Ty::Struct(&EXTENT3_D_LAYOUT)),
+        Field { name: "srcSubresource", at: 0, ty: Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcOffset", at: 16, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstSubresource", at: 28, ty: Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstOffset", at: 44, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extent", at: 56, ty: Ty::Struct(&EXTENT3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -1976,7 +1925,6 @@ pub static IMAGE_COPY_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BufferMemoryBarrier {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1988,7 +1936,7 @@ pub struct BufferMemoryBarrier {
     pub offset: u64,
     pub size: u64,
 }
-structure!(BufferMemoryBarrier, BUFFER_MEMORY_BARRIER_LAYOUT, 56);
+structure!(BufferMemoryBarrier, BUFFER_MEMORY_BARRIER_LAYOUT);
 pub static BUFFER_MEMORY_BARRIER_LAYOUT: Layout = Layout {
     name: "VkBufferMemoryBarrier",
     size: 56,
@@ -1997,26 +1945,25 @@ pub static BUFFER_MEMORY_BARRIER_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcAccessMask", 16, 1, Ty::Flags(&ACCESS_FLAG_BITS_ENUM)),
-        f("dstAccessMask", 20, 1, Ty::Flags(&ACCESS_FLAG_BITS_ENUM)),
-        f("srcQueueFamilyIndex", 24, 1, Ty::U32),
-        f("dstQueueFamilyIndex", 28, 1, Ty::U32),
-        f("buffer", 32, 1, Ty::Handle(HandleType::Buffer)),
-        f("offset", 40, 1, Ty::U64),
-        f("size", 48, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcAccessMask", at: 16, ty: Ty::Flags(&ACCESS_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstAccessMask", at: 20, ty: Ty::Flags(&ACCESS_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcQueueFamilyIndex", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstQueueFamilyIndex", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "buffer", at: 32, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 40, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 48, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 32, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageMemoryBarrier {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -2029,7 +1976,7 @@ pub struct ImageMemoryBarrier {
     pub image: Image,
     pub subresource_range: ImageSubresourceRange,
 }
-structure!(ImageMemoryBarrier, IMAGE_MEMORY_BARRIER_LAYOUT, 72);
+structure!(ImageMemoryBarrier, IMAGE_MEMORY_BARRIER_LAYOUT);
 pub static IMAGE_MEMORY_BARRIER_LAYOUT: Layout = Layout {
     name: "VkImageMemoryBarrier",
     size: 72,
@@ -2038,34 +1985,33 @@ pub static IMAGE_MEMORY_BARRIER_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcAccessMask", 16, 1, Ty::Flags(&ACCESS_FLAG_BITS_ENUM)),
-        f("dstAccessMask", 20, 1, Ty::Flags(&ACCESS_FLAG_BITS_ENUM)),
-        f("oldLayout", 24, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("newLayout", 28, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("srcQueueFamilyIndex", 32, 1, Ty::U32),
-        f("dstQueueFamilyIndex", 36, 1, Ty::U32),
-        f("image", 40, 1, Ty::Handle(HandleType::Image)),
-        f("subresourceRange", 48, 1, Ty::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcAccessMask", at: 16, ty: Ty::Flags(&ACCESS_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstAccessMask", at: 20, ty: Ty::Flags(&ACCESS_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "oldLayout", at: 24, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "newLayout", at: 28, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcQueueFamilyIndex", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstQueueFamilyIndex", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "image", at: 40, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subresourceRange", at: 48, ty: Ty::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 40, count: 1, ty: HandleType::Image },
     ],
-    gaps: &[s(4, 4), s(68, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 68, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryBarrier {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub src_access_mask: AccessFlags,
     pub dst_access_mask: AccessFlags,
 }
-structure!(MemoryBarrier, MEMORY_BARRIER_LAYOUT, 24);
+structure!(MemoryBarrier, MEMORY_BARRIER_LAYOUT);
 pub static MEMORY_BARRIER_LAYOUT: Layout = Layout {
     name: "VkMemoryBarrier",
     size: 24,
@@ -2074,26 +2020,25 @@ pub static MEMORY_BARRIER_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcAccessMask", 16, 1, Ty::Flags(&ACCESS_FLAG_BITS_ENUM)).optional(),
-        f("dstAccessMask", 20, 1, Ty::Flags(&ACCESS_FLAG_BITS_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcAccessMask", at: 16, ty: Ty::Flags(&ACCESS_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstAccessMask", at: 20, ty: Ty::Flags(&ACCESS_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DispatchIndirectCommand {
     pub x: u32,
     pub y: u32,
     pub z: u32,
 }
-structure!(DispatchIndirectCommand, DISPATCH_INDIRECT_COMMAND_LAYOUT, 12);
+structure!(DispatchIndirectCommand, DISPATCH_INDIRECT_COMMAND_LAYOUT);
 pub static DISPATCH_INDIRECT_COMMAND_LAYOUT: Layout = Layout {
     name: "VkDispatchIndirectCommand",
     size: 12,
@@ -2102,9 +2047,9 @@ pub static DISPATCH_INDIRECT_COMMAND_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("x", 0, 1, Ty::U32),
-        f("y", 4, 1, Ty::U32),
-        f("z", 8, 1, Ty::U32),
+        Field { name: "x", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "y", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "z", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -2112,7 +2057,6 @@ pub static DISPATCH_INDIRECT_COMMAND_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineCacheHeaderVersionOne {
     pub header_size: u32,
     pub header_version: PipelineCacheHeaderVersion,
@@ -2120,7 +2064,7 @@ pub struct PipelineCacheHeaderVersionOne {
     pub device_id: u32,
     pub pipeline_cache_uuid: [u8; 16],
 }
-structure!(PipelineCacheHeaderVersionOne, PIPELINE_CACHE_HEADER_VERSION_ONE_LAYOUT, 32);
+structure!(PipelineCacheHeaderVersionOne, PIPELINE_CACHE_HEADER_VERSION_ONE_LAYOUT);
 pub static PIPELINE_CACHE_HEADER_VERSION_ONE_LAYOUT: Layout = Layout {
     name: "VkPipelineCacheHeaderVersionOne",
     size: 32,
@@ -2129,11 +2073,11 @@ pub static PIPELINE_CACHE_HEADER_VERSION_ONE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("headerSize", 0, 1, Ty::U32),
-        f("headerVersion", 4, 1, Ty::Enum(&PIPELINE_CACHE_HEADER_VERSION_ENUM)),
-        f("vendorID", 8, 1, Ty::U32),
-        f("deviceID", 12, 1, Ty::U32),
-        f("pipelineCacheUUID", 16, 16, Ty::U8),
+        Field { name: "headerSize", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "headerVersion", at: 4, ty: Ty::Enum(&PIPELINE_CACHE_HEADER_VERSION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vendorID", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceID", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineCacheUUID", at: 16, ty: Ty::U8, count: 16, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -2143,13 +2087,12 @@ pub static PIPELINE_CACHE_HEADER_VERSION_ONE_LAYOUT: Layout = Layout {
 newtype!(Event, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct EventCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: EventCreateFlags,
 }
-structure!(EventCreateInfo, EVENT_CREATE_INFO_LAYOUT, 24);
+structure!(EventCreateInfo, EVENT_CREATE_INFO_LAYOUT);
 pub static EVENT_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkEventCreateInfo",
     size: 24,
@@ -2158,21 +2101,20 @@ pub static EVENT_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&EVENT_CREATE_FLAG_BITS_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&EVENT_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(BufferView, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BufferViewCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -2182,7 +2124,7 @@ pub struct BufferViewCreateInfo {
     pub offset: u64,
     pub range: u64,
 }
-structure!(BufferViewCreateInfo, BUFFER_VIEW_CREATE_INFO_LAYOUT, 56);
+structure!(BufferViewCreateInfo, BUFFER_VIEW_CREATE_INFO_LAYOUT);
 pub static BUFFER_VIEW_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkBufferViewCreateInfo",
     size: 56,
@@ -2191,26 +2133,25 @@ pub static BUFFER_VIEW_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("buffer", 24, 1, Ty::Handle(HandleType::Buffer)),
-        f("format", 32, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("offset", 40, 1, Ty::U64),
-        f("range", 48, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "buffer", at: 24, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "format", at: 32, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 40, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "range", at: 48, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(ShaderModule, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ShaderModuleCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -2218,7 +2159,7 @@ pub struct ShaderModuleCreateInfo {
     pub code_size: u64,
     pub p_code: Ptr<u32>,
 }
-structure!(ShaderModuleCreateInfo, SHADER_MODULE_CREATE_INFO_LAYOUT, 40);
+structure!(ShaderModuleCreateInfo, SHADER_MODULE_CREATE_INFO_LAYOUT);
 pub static SHADER_MODULE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkShaderModuleCreateInfo",
     size: 40,
@@ -2227,24 +2168,23 @@ pub static SHADER_MODULE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("codeSize", 24, 1, Ty::Size),
-        f("pCode", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Scaled { of: here(24, 8), add: 0, divide: 4 }, read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "codeSize", at: 24, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCode", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Scaled { of: Place { through: Place::HERE, at: 24, width: 8 }, add: 0, divide: 4 }, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::Scaled { of: here(24, 8), add: 0, divide: 4 }, read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::Scaled { of: Place { through: Place::HERE, at: 24, width: 8 }, add: 0, divide: 4 }, read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(PipelineCache, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineCacheCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -2252,7 +2192,7 @@ pub struct PipelineCacheCreateInfo {
     pub initial_data_size: u64,
     pub p_initial_data: Ptr<u8>,
 }
-structure!(PipelineCacheCreateInfo, PIPELINE_CACHE_CREATE_INFO_LAYOUT, 40);
+structure!(PipelineCacheCreateInfo, PIPELINE_CACHE_CREATE_INFO_LAYOUT);
 pub static PIPELINE_CACHE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkPipelineCacheCreateInfo",
     size: 40,
@@ -2261,30 +2201,29 @@ pub static PIPELINE_CACHE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&PIPELINE_CACHE_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("initialDataSize", 24, 1, Ty::Size).optional(),
-        f("pInitialData", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(24, 8)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&PIPELINE_CACHE_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "initialDataSize", at: 24, ty: Ty::Size, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pInitialData", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 24, width: 8 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(24, 8)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 24, width: 8 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(24, 8)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 8 }],
 };
 
 newtype!(Pipeline, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SpecializationMapEntry {
     pub constant_id: u32,
     pub offset: u32,
     pub size: u64,
 }
-structure!(SpecializationMapEntry, SPECIALIZATION_MAP_ENTRY_LAYOUT, 16);
+structure!(SpecializationMapEntry, SPECIALIZATION_MAP_ENTRY_LAYOUT);
 pub static SPECIALIZATION_MAP_ENTRY_LAYOUT: Layout = Layout {
     name: "VkSpecializationMapEntry",
     size: 16,
@@ -2293,9 +2232,9 @@ pub static SPECIALIZATION_MAP_ENTRY_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("constantID", 0, 1, Ty::U32),
-        f("offset", 4, 1, Ty::U32),
-        f("size", 8, 1, Ty::Size),
+        Field { name: "constantID", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 8, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -2303,14 +2242,13 @@ pub static SPECIALIZATION_MAP_ENTRY_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SpecializationInfo {
     pub map_entry_count: u32,
     pub p_map_entries: Ptr<SpecializationMapEntry>,
     pub data_size: u64,
     pub p_data: Ptr<u8>,
 }
-structure!(SpecializationInfo, SPECIALIZATION_INFO_LAYOUT, 32);
+structure!(SpecializationInfo, SPECIALIZATION_INFO_LAYOUT);
 pub static SPECIALIZATION_INFO_LAYOUT: Layout = Layout {
     name: "VkSpecializationInfo",
     size: 32,
@@ -2319,21 +2257,20 @@ pub static SPECIALIZATION_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("mapEntryCount", 0, 1, Ty::U32).optional(),
-        f("pMapEntries", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SPECIALIZATION_MAP_ENTRY_LAYOUT), len: Len::At(here(0, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("dataSize", 16, 1, Ty::Size).optional(),
-        f("pData", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(16, 8)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "mapEntryCount", at: 0, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pMapEntries", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPECIALIZATION_MAP_ENTRY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dataSize", at: 16, ty: Ty::Size, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 8 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SPECIALIZATION_MAP_ENTRY_LAYOUT), len: Len::At(here(0, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(16, 8)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SPECIALIZATION_MAP_ENTRY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 8 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(16, 8)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 8 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineShaderStageCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -2343,7 +2280,7 @@ pub struct PipelineShaderStageCreateInfo {
     pub p_name: Ptr<u8>,
     pub p_specialization_info: Ptr<SpecializationInfo>,
 }
-structure!(PipelineShaderStageCreateInfo, PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT, 48);
+structure!(PipelineShaderStageCreateInfo, PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT);
 pub static PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkPipelineShaderStageCreateInfo",
     size: 48,
@@ -2352,13 +2289,13 @@ pub static PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&PIPELINE_SHADER_STAGE_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("stage", 20, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
-        f("module", 24, 1, Ty::Handle(HandleType::ShaderModule)).optional(),
-        f("pName", 32, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSpecializationInfo", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SPECIALIZATION_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&PIPELINE_SHADER_STAGE_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stage", at: 20, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "module", at: 24, ty: Ty::Handle(HandleType::ShaderModule), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pName", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSpecializationInfo", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPECIALIZATION_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
@@ -2366,12 +2303,11 @@ pub static PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT: Layout = Layout {
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&SPECIALIZATION_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ComputePipelineCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -2381,7 +2317,7 @@ pub struct ComputePipelineCreateInfo {
     pub base_pipeline_handle: Pipeline,
     pub base_pipeline_index: i32,
 }
-structure!(ComputePipelineCreateInfo, COMPUTE_PIPELINE_CREATE_INFO_LAYOUT, 96);
+structure!(ComputePipelineCreateInfo, COMPUTE_PIPELINE_CREATE_INFO_LAYOUT);
 pub static COMPUTE_PIPELINE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkComputePipelineCreateInfo",
     size: 96,
@@ -2390,13 +2326,13 @@ pub static COMPUTE_PIPELINE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&PIPELINE_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("stage", 24, 1, Ty::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT)),
-        f("layout", 72, 1, Ty::Handle(HandleType::PipelineLayout)).optional(),
-        f("basePipelineHandle", 80, 1, Ty::Handle(HandleType::Pipeline)).optional(),
-        f("basePipelineIndex", 88, 1, Ty::I32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&PIPELINE_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stage", at: 24, ty: Ty::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layout", at: 72, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "basePipelineHandle", at: 80, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "basePipelineIndex", at: 88, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
@@ -2407,20 +2343,19 @@ pub static COMPUTE_PIPELINE_CREATE_INFO_LAYOUT: Layout = Layout {
         Work::Handles { at: 72, count: 1, ty: HandleType::PipelineLayout },
         Work::Handles { at: 80, count: 1, ty: HandleType::Pipeline },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(28, 4), s(92, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 28, size: 4 }, Span { at: 92, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(PipelineLayout, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PushConstantRange {
     pub stage_flags: ShaderStageFlags,
     pub offset: u32,
     pub size: u32,
 }
-structure!(PushConstantRange, PUSH_CONSTANT_RANGE_LAYOUT, 12);
+structure!(PushConstantRange, PUSH_CONSTANT_RANGE_LAYOUT);
 pub static PUSH_CONSTANT_RANGE_LAYOUT: Layout = Layout {
     name: "VkPushConstantRange",
     size: 12,
@@ -2429,9 +2364,9 @@ pub static PUSH_CONSTANT_RANGE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("stageFlags", 0, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
-        f("offset", 4, 1, Ty::U32),
-        f("size", 8, 1, Ty::U32),
+        Field { name: "stageFlags", at: 0, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -2439,7 +2374,6 @@ pub static PUSH_CONSTANT_RANGE_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineLayoutCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -2449,7 +2383,7 @@ pub struct PipelineLayoutCreateInfo {
     pub push_constant_range_count: u32,
     pub p_push_constant_ranges: Ptr<PushConstantRange>,
 }
-structure!(PipelineLayoutCreateInfo, PIPELINE_LAYOUT_CREATE_INFO_LAYOUT, 48);
+structure!(PipelineLayoutCreateInfo, PIPELINE_LAYOUT_CREATE_INFO_LAYOUT);
 pub static PIPELINE_LAYOUT_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkPipelineLayoutCreateInfo",
     size: 48,
@@ -2458,27 +2392,26 @@ pub static PIPELINE_LAYOUT_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&PIPELINE_LAYOUT_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("setLayoutCount", 20, 1, Ty::U32).optional(),
-        f("pSetLayouts", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pushConstantRangeCount", 32, 1, Ty::U32).optional(),
-        f("pPushConstantRanges", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PUSH_CONSTANT_RANGE_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&PIPELINE_LAYOUT_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "setLayoutCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSetLayouts", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pushConstantRangeCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPushConstantRanges", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PUSH_CONSTANT_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&PUSH_CONSTANT_RANGE_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&PUSH_CONSTANT_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4), s(20, 4), s(32, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 newtype!(Sampler, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SamplerCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -2499,7 +2432,7 @@ pub struct SamplerCreateInfo {
     pub border_color: BorderColor,
     pub unnormalized_coordinates: Bool32,
 }
-structure!(SamplerCreateInfo, SAMPLER_CREATE_INFO_LAYOUT, 80);
+structure!(SamplerCreateInfo, SAMPLER_CREATE_INFO_LAYOUT);
 pub static SAMPLER_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkSamplerCreateInfo",
     size: 80,
@@ -2508,34 +2441,33 @@ pub static SAMPLER_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&SAMPLER_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("magFilter", 20, 1, Ty::Enum(&FILTER_ENUM)),
-        f("minFilter", 24, 1, Ty::Enum(&FILTER_ENUM)),
-        f("mipmapMode", 28, 1, Ty::Enum(&SAMPLER_MIPMAP_MODE_ENUM)),
-        f("addressModeU", 32, 1, Ty::Enum(&SAMPLER_ADDRESS_MODE_ENUM)),
-        f("addressModeV", 36, 1, Ty::Enum(&SAMPLER_ADDRESS_MODE_ENUM)),
-        f("addressModeW", 40, 1, Ty::Enum(&SAMPLER_ADDRESS_MODE_ENUM)),
-        f("mipLodBias", 44, 1, Ty::F32),
-        f("anisotropyEnable", 48, 1, Ty::Bool32),
-        f("maxAnisotropy", 52, 1, Ty::F32),
-        f("compareEnable", 56, 1, Ty::Bool32),
-        f("compareOp", 60, 1, Ty::Enum(&COMPARE_OP_ENUM)),
-        f("minLod", 64, 1, Ty::F32),
-        f("maxLod", 68, 1, Ty::F32),
-        f("borderColor", 72, 1, Ty::Enum(&BORDER_COLOR_ENUM)),
-        f("unnormalizedCoordinates", 76, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&SAMPLER_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "magFilter", at: 20, ty: Ty::Enum(&FILTER_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minFilter", at: 24, ty: Ty::Enum(&FILTER_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "mipmapMode", at: 28, ty: Ty::Enum(&SAMPLER_MIPMAP_MODE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "addressModeU", at: 32, ty: Ty::Enum(&SAMPLER_ADDRESS_MODE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "addressModeV", at: 36, ty: Ty::Enum(&SAMPLER_ADDRESS_MODE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "addressModeW", at: 40, ty: Ty::Enum(&SAMPLER_ADDRESS_MODE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "mipLodBias", at: 44, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "anisotropyEnable", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxAnisotropy", at: 52, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "compareEnable", at: 56, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "compareOp", at: 60, ty: Ty::Enum(&COMPARE_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minLod", at: 64, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxLod", at: 68, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "borderColor", at: 72, ty: Ty::Enum(&BORDER_COLOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "unnormalizedCoordinates", at: 76, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CopyDescriptorSet {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -2547,7 +2479,7 @@ pub struct CopyDescriptorSet {
     pub dst_array_element: u32,
     pub descriptor_count: u32,
 }
-structure!(CopyDescriptorSet, COPY_DESCRIPTOR_SET_LAYOUT, 56);
+structure!(CopyDescriptorSet, COPY_DESCRIPTOR_SET_LAYOUT);
 pub static COPY_DESCRIPTOR_SET_LAYOUT: Layout = Layout {
     name: "VkCopyDescriptorSet",
     size: 56,
@@ -2556,33 +2488,32 @@ pub static COPY_DESCRIPTOR_SET_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcSet", 16, 1, Ty::Handle(HandleType::DescriptorSet)),
-        f("srcBinding", 24, 1, Ty::U32),
-        f("srcArrayElement", 28, 1, Ty::U32),
-        f("dstSet", 32, 1, Ty::Handle(HandleType::DescriptorSet)).extern_sync(),
-        f("dstBinding", 40, 1, Ty::U32),
-        f("dstArrayElement", 44, 1, Ty::U32),
-        f("descriptorCount", 48, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcSet", at: 16, ty: Ty::Handle(HandleType::DescriptorSet), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcBinding", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcArrayElement", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstSet", at: 32, ty: Ty::Handle(HandleType::DescriptorSet), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "dstBinding", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstArrayElement", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorCount", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::DescriptorSet },
         Work::Handles { at: 32, count: 1, ty: HandleType::DescriptorSet },
     ],
-    gaps: &[s(4, 4), s(52, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorBufferInfo {
     pub buffer: Buffer,
     pub offset: u64,
     pub range: u64,
 }
-structure!(DescriptorBufferInfo, DESCRIPTOR_BUFFER_INFO_LAYOUT, 24);
+structure!(DescriptorBufferInfo, DESCRIPTOR_BUFFER_INFO_LAYOUT);
 pub static DESCRIPTOR_BUFFER_INFO_LAYOUT: Layout = Layout {
     name: "VkDescriptorBufferInfo",
     size: 24,
@@ -2591,9 +2522,9 @@ pub static DESCRIPTOR_BUFFER_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("buffer", 0, 1, Ty::Handle(HandleType::Buffer)).optional(),
-        f("offset", 8, 1, Ty::U64),
-        f("range", 16, 1, Ty::U64),
+        Field { name: "buffer", at: 0, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "offset", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "range", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Buffer },
@@ -2603,13 +2534,12 @@ pub static DESCRIPTOR_BUFFER_INFO_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorImageInfo {
     pub sampler: Sampler,
     pub image_view: ImageView,
     pub image_layout: ImageLayout,
 }
-structure!(DescriptorImageInfo, DESCRIPTOR_IMAGE_INFO_LAYOUT, 24);
+structure!(DescriptorImageInfo, DESCRIPTOR_IMAGE_INFO_LAYOUT);
 pub static DESCRIPTOR_IMAGE_INFO_LAYOUT: Layout = Layout {
     name: "VkDescriptorImageInfo",
     size: 24,
@@ -2618,27 +2548,26 @@ pub static DESCRIPTOR_IMAGE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sampler", 0, 1, Ty::Handle(HandleType::Sampler)),
-        f("imageView", 8, 1, Ty::Handle(HandleType::ImageView)),
-        f("imageLayout", 16, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
+        Field { name: "sampler", at: 0, ty: Ty::Handle(HandleType::Sampler), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageView", at: 8, ty: Ty::Handle(HandleType::ImageView), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageLayout", at: 16, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Sampler },
         Work::Handles { at: 8, count: 1, ty: HandleType::ImageView },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 
 newtype!(DescriptorPool, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorPoolSize {
     pub type_: DescriptorType,
     pub descriptor_count: u32,
 }
-structure!(DescriptorPoolSize, DESCRIPTOR_POOL_SIZE_LAYOUT, 8);
+structure!(DescriptorPoolSize, DESCRIPTOR_POOL_SIZE_LAYOUT);
 pub static DESCRIPTOR_POOL_SIZE_LAYOUT: Layout = Layout {
     name: "VkDescriptorPoolSize",
     size: 8,
@@ -2647,8 +2576,8 @@ pub static DESCRIPTOR_POOL_SIZE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("type", 0, 1, Ty::Enum(&DESCRIPTOR_TYPE_ENUM)),
-        f("descriptorCount", 4, 1, Ty::U32),
+        Field { name: "type", at: 0, ty: Ty::Enum(&DESCRIPTOR_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -2656,7 +2585,6 @@ pub static DESCRIPTOR_POOL_SIZE_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorPoolCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -2665,7 +2593,7 @@ pub struct DescriptorPoolCreateInfo {
     pub pool_size_count: u32,
     pub p_pool_sizes: Ptr<DescriptorPoolSize>,
 }
-structure!(DescriptorPoolCreateInfo, DESCRIPTOR_POOL_CREATE_INFO_LAYOUT, 40);
+structure!(DescriptorPoolCreateInfo, DESCRIPTOR_POOL_CREATE_INFO_LAYOUT);
 pub static DESCRIPTOR_POOL_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkDescriptorPoolCreateInfo",
     size: 40,
@@ -2674,25 +2602,24 @@ pub static DESCRIPTOR_POOL_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&DESCRIPTOR_POOL_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("maxSets", 20, 1, Ty::U32),
-        f("poolSizeCount", 24, 1, Ty::U32).optional(),
-        f("pPoolSizes", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_POOL_SIZE_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&DESCRIPTOR_POOL_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxSets", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "poolSizeCount", at: 24, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPoolSizes", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_POOL_SIZE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_POOL_SIZE_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_POOL_SIZE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4), s(24, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }],
 };
 
 newtype!(DescriptorSet, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorSetAllocateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -2700,7 +2627,7 @@ pub struct DescriptorSetAllocateInfo {
     pub descriptor_set_count: u32,
     pub p_set_layouts: Ptr<DescriptorSetLayout>,
 }
-structure!(DescriptorSetAllocateInfo, DESCRIPTOR_SET_ALLOCATE_INFO_LAYOUT, 40);
+structure!(DescriptorSetAllocateInfo, DESCRIPTOR_SET_ALLOCATE_INFO_LAYOUT);
 pub static DESCRIPTOR_SET_ALLOCATE_INFO_LAYOUT: Layout = Layout {
     name: "VkDescriptorSetAllocateInfo",
     size: 40,
@@ -2709,25 +2636,24 @@ pub static DESCRIPTOR_SET_ALLOCATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("descriptorPool", 16, 1, Ty::Handle(HandleType::DescriptorPool)).extern_sync(),
-        f("descriptorSetCount", 24, 1, Ty::U32),
-        f("pSetLayouts", 32, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "descriptorPool", at: 16, ty: Ty::Handle(HandleType::DescriptorPool), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "descriptorSetCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSetLayouts", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::DescriptorPool },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4), s(24, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }],
 };
 
 newtype!(DescriptorSetLayout, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorSetLayoutBinding {
     pub binding: u32,
     pub descriptor_type: DescriptorType,
@@ -2735,7 +2661,7 @@ pub struct DescriptorSetLayoutBinding {
     pub stage_flags: ShaderStageFlags,
     pub p_immutable_samplers: Ptr<Sampler>,
 }
-structure!(DescriptorSetLayoutBinding, DESCRIPTOR_SET_LAYOUT_BINDING_LAYOUT, 24);
+structure!(DescriptorSetLayoutBinding, DESCRIPTOR_SET_LAYOUT_BINDING_LAYOUT);
 pub static DESCRIPTOR_SET_LAYOUT_BINDING_LAYOUT: Layout = Layout {
     name: "VkDescriptorSetLayoutBinding",
     size: 24,
@@ -2744,21 +2670,20 @@ pub static DESCRIPTOR_SET_LAYOUT_BINDING_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("binding", 0, 1, Ty::U32),
-        f("descriptorType", 4, 1, Ty::Enum(&DESCRIPTOR_TYPE_ENUM)),
-        f("descriptorCount", 8, 1, Ty::U32).optional(),
-        f("stageFlags", 12, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
-        f("pImmutableSamplers", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Sampler), len: Len::At(here(8, 4)), read: Read::Is(here(4, 4), &[0, 1]), direction: Direction::In, stride: None })).optional(),
+        Field { name: "binding", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorType", at: 4, ty: Ty::Enum(&DESCRIPTOR_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorCount", at: 8, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stageFlags", at: 12, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImmutableSamplers", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Sampler), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Is(Place { through: Place::HERE, at: 4, width: 4 }, &[0, 1]), direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Sampler), len: Len::At(here(8, 4)), read: Read::Is(here(4, 4), &[0, 1]), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Sampler), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Is(Place { through: Place::HERE, at: 4, width: 4 }, &[0, 1]), direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(8, 4)],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorSetLayoutCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -2766,7 +2691,7 @@ pub struct DescriptorSetLayoutCreateInfo {
     pub binding_count: u32,
     pub p_bindings: Ptr<DescriptorSetLayoutBinding>,
 }
-structure!(DescriptorSetLayoutCreateInfo, DESCRIPTOR_SET_LAYOUT_CREATE_INFO_LAYOUT, 32);
+structure!(DescriptorSetLayoutCreateInfo, DESCRIPTOR_SET_LAYOUT_CREATE_INFO_LAYOUT);
 pub static DESCRIPTOR_SET_LAYOUT_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkDescriptorSetLayoutCreateInfo",
     size: 32,
@@ -2775,22 +2700,21 @@ pub static DESCRIPTOR_SET_LAYOUT_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&DESCRIPTOR_SET_LAYOUT_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("bindingCount", 20, 1, Ty::U32).optional(),
-        f("pBindings", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_BINDING_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&DESCRIPTOR_SET_LAYOUT_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "bindingCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pBindings", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_BINDING_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_BINDING_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_BINDING_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(20, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct WriteDescriptorSet {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -2803,7 +2727,7 @@ pub struct WriteDescriptorSet {
     pub p_buffer_info: Ptr<DescriptorBufferInfo>,
     pub p_texel_buffer_view: Ptr<BufferView>,
 }
-structure!(WriteDescriptorSet, WRITE_DESCRIPTOR_SET_LAYOUT, 64);
+structure!(WriteDescriptorSet, WRITE_DESCRIPTOR_SET_LAYOUT);
 pub static WRITE_DESCRIPTOR_SET_LAYOUT: Layout = Layout {
     name: "VkWriteDescriptorSet",
     size: 64,
@@ -2812,34 +2736,33 @@ pub static WRITE_DESCRIPTOR_SET_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("dstSet", 16, 1, Ty::Handle(HandleType::DescriptorSet)),
-        f("dstBinding", 24, 1, Ty::U32),
-        f("dstArrayElement", 28, 1, Ty::U32),
-        f("descriptorCount", 32, 1, Ty::U32),
-        f("descriptorType", 36, 1, Ty::Enum(&DESCRIPTOR_TYPE_ENUM)),
-        f("pImageInfo", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::At(here(32, 4)), read: Read::Rule(ReadRule::DescriptorImages), direction: Direction::In, stride: None })),
-        f("pBufferInfo", 48, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_BUFFER_INFO_LAYOUT), len: Len::At(here(32, 4)), read: Read::Rule(ReadRule::DescriptorBuffers), direction: Direction::In, stride: None })),
-        f("pTexelBufferView", 56, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::BufferView), len: Len::At(here(32, 4)), read: Read::Rule(ReadRule::DescriptorTexelViews), direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstSet", at: 16, ty: Ty::Handle(HandleType::DescriptorSet), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstBinding", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstArrayElement", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorType", at: 36, ty: Ty::Enum(&DESCRIPTOR_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageInfo", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Rule(ReadRule::DescriptorImages), direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBufferInfo", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_BUFFER_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Rule(ReadRule::DescriptorBuffers), direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTexelBufferView", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::BufferView), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Rule(ReadRule::DescriptorTexelViews), direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::DescriptorSet },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::At(here(32, 4)), read: Read::Rule(ReadRule::DescriptorImages), direction: Direction::In, stride: None } },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_BUFFER_INFO_LAYOUT), len: Len::At(here(32, 4)), read: Read::Rule(ReadRule::DescriptorBuffers), direction: Direction::In, stride: None } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Handle(HandleType::BufferView), len: Len::At(here(32, 4)), read: Read::Rule(ReadRule::DescriptorTexelViews), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Rule(ReadRule::DescriptorImages), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_BUFFER_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Rule(ReadRule::DescriptorBuffers), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Handle(HandleType::BufferView), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Rule(ReadRule::DescriptorTexelViews), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(32, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ClearColorValue {
     pub words: [u32; 4],
 }
-structure!(ClearColorValue, CLEAR_COLOR_VALUE_LAYOUT, 16);
+structure!(ClearColorValue, CLEAR_COLOR_VALUE_LAYOUT);
 pub static CLEAR_COLOR_VALUE_LAYOUT: Layout = Layout {
     name: "VkClearColorValue",
     size: 16,
@@ -2848,9 +2771,9 @@ pub static CLEAR_COLOR_VALUE_LAYOUT: Layout = Layout {
     is_union: true,
     returned_only: false,
     fields: &[
-        f("float32", 0, 4, Ty::F32),
-        f("int32", 0, 4, Ty::I32),
-        f("uint32", 0, 4, Ty::U32),
+        Field { name: "float32", at: 0, ty: Ty::F32, count: 4, is_optional: false, is_extern_sync: false },
+        Field { name: "int32", at: 0, ty: Ty::I32, count: 4, is_optional: false, is_extern_sync: false },
+        Field { name: "uint32", at: 0, ty: Ty::U32, count: 4, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -2863,7 +2786,6 @@ union_members!(ClearColorValue {
 });
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DrawIndexedIndirectCommand {
     pub index_count: u32,
     pub instance_count: u32,
@@ -2871,7 +2793,7 @@ pub struct DrawIndexedIndirectCommand {
     pub vertex_offset: i32,
     pub first_instance: u32,
 }
-structure!(DrawIndexedIndirectCommand, DRAW_INDEXED_INDIRECT_COMMAND_LAYOUT, 20);
+structure!(DrawIndexedIndirectCommand, DRAW_INDEXED_INDIRECT_COMMAND_LAYOUT);
 pub static DRAW_INDEXED_INDIRECT_COMMAND_LAYOUT: Layout = Layout {
     name: "VkDrawIndexedIndirectCommand",
     size: 20,
@@ -2880,11 +2802,11 @@ pub static DRAW_INDEXED_INDIRECT_COMMAND_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("indexCount", 0, 1, Ty::U32),
-        f("instanceCount", 4, 1, Ty::U32),
-        f("firstIndex", 8, 1, Ty::U32),
-        f("vertexOffset", 12, 1, Ty::I32),
-        f("firstInstance", 16, 1, Ty::U32),
+        Field { name: "indexCount", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "instanceCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstIndex", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexOffset", at: 12, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstInstance", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -2892,14 +2814,13 @@ pub static DRAW_INDEXED_INDIRECT_COMMAND_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DrawIndirectCommand {
     pub vertex_count: u32,
     pub instance_count: u32,
     pub first_vertex: u32,
     pub first_instance: u32,
 }
-structure!(DrawIndirectCommand, DRAW_INDIRECT_COMMAND_LAYOUT, 16);
+structure!(DrawIndirectCommand, DRAW_INDIRECT_COMMAND_LAYOUT);
 pub static DRAW_INDIRECT_COMMAND_LAYOUT: Layout = Layout {
     name: "VkDrawIndirectCommand",
     size: 16,
@@ -2908,10 +2829,10 @@ pub static DRAW_INDIRECT_COMMAND_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("vertexCount", 0, 1, Ty::U32),
-        f("instanceCount", 4, 1, Ty::U32),
-        f("firstVertex", 8, 1, Ty::U32),
-        f("firstInstance", 12, 1, Ty::U32),
+        Field { name: "vertexCount", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "instanceCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstVertex", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstInstance", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -2919,7 +2840,6 @@ pub static DRAW_INDIRECT_COMMAND_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StencilOpState {
     pub fail_op: StencilOp,
     pub pass_op: StencilOp,
@@ -2929,7 +2849,7 @@ pub struct StencilOpState {
     pub write_mask: u32,
     pub reference: u32,
 }
-structure!(StencilOpState, STENCIL_OP_STATE_LAYOUT, 28);
+structure!(StencilOpState, STENCIL_OP_STATE_LAYOUT);
 pub static STENCIL_OP_STATE_LAYOUT: Layout = Layout {
     name: "VkStencilOpState",
     size: 28,
@@ -2938,13 +2858,13 @@ pub static STENCIL_OP_STATE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("failOp", 0, 1, Ty::Enum(&STENCIL_OP_ENUM)),
-        f("passOp", 4, 1, Ty::Enum(&STENCIL_OP_ENUM)),
-        f("depthFailOp", 8, 1, Ty::Enum(&STENCIL_OP_ENUM)),
-        f("compareOp", 12, 1, Ty::Enum(&COMPARE_OP_ENUM)),
-        f("compareMask", 16, 1, Ty::U32),
-        f("writeMask", 20, 1, Ty::U32),
-        f("reference", 24, 1, Ty::U32),
+        Field { name: "failOp", at: 0, ty: Ty::Enum(&STENCIL_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "passOp", at: 4, ty: Ty::Enum(&STENCIL_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthFailOp", at: 8, ty: Ty::Enum(&STENCIL_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "compareOp", at: 12, ty: Ty::Enum(&COMPARE_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "compareMask", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "writeMask", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reference", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -2952,14 +2872,13 @@ pub static STENCIL_OP_STATE_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VertexInputAttributeDescription {
     pub location: u32,
     pub binding: u32,
     pub format: Format,
     pub offset: u32,
 }
-structure!(VertexInputAttributeDescription, VERTEX_INPUT_ATTRIBUTE_DESCRIPTION_LAYOUT, 16);
+structure!(VertexInputAttributeDescription, VERTEX_INPUT_ATTRIBUTE_DESCRIPTION_LAYOUT);
 pub static VERTEX_INPUT_ATTRIBUTE_DESCRIPTION_LAYOUT: Layout = Layout {
     name: "VkVertexInputAttributeDescription",
     size: 16,
@@ -2968,10 +2887,10 @@ pub static VERTEX_INPUT_ATTRIBUTE_DESCRIPTION_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("location", 0, 1, Ty::U32),
-        f("binding", 4, 1, Ty::U32),
-        f("format", 8, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("offset", 12, 1, Ty::U32),
+        Field { name: "location", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "binding", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "format", at: 8, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -2979,13 +2898,12 @@ pub static VERTEX_INPUT_ATTRIBUTE_DESCRIPTION_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VertexInputBindingDescription {
     pub binding: u32,
     pub stride: u32,
     pub input_rate: VertexInputRate,
 }
-structure!(VertexInputBindingDescription, VERTEX_INPUT_BINDING_DESCRIPTION_LAYOUT, 12);
+structure!(VertexInputBindingDescription, VERTEX_INPUT_BINDING_DESCRIPTION_LAYOUT);
 pub static VERTEX_INPUT_BINDING_DESCRIPTION_LAYOUT: Layout = Layout {
     name: "VkVertexInputBindingDescription",
     size: 12,
@@ -2994,9 +2912,9 @@ pub static VERTEX_INPUT_BINDING_DESCRIPTION_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("binding", 0, 1, Ty::U32),
-        f("stride", 4, 1, Ty::U32),
-        f("inputRate", 8, 1, Ty::Enum(&VERTEX_INPUT_RATE_ENUM)),
+        Field { name: "binding", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "inputRate", at: 8, ty: Ty::Enum(&VERTEX_INPUT_RATE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -3004,7 +2922,6 @@ pub static VERTEX_INPUT_BINDING_DESCRIPTION_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct Viewport {
     pub x: f32,
     pub y: f32,
@@ -3013,7 +2930,7 @@ pub struct Viewport {
     pub min_depth: f32,
     pub max_depth: f32,
 }
-structure!(Viewport, VIEWPORT_LAYOUT, 24);
+structure!(Viewport, VIEWPORT_LAYOUT);
 pub static VIEWPORT_LAYOUT: Layout = Layout {
     name: "VkViewport",
     size: 24,
@@ -3022,12 +2939,12 @@ pub static VIEWPORT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("x", 0, 1, Ty::F32),
-        f("y", 4, 1, Ty::F32),
-        f("width", 8, 1, Ty::F32),
-        f("height", 12, 1, Ty::F32),
-        f("minDepth", 16, 1, Ty::F32),
-        f("maxDepth", 20, 1, Ty::F32),
+        Field { name: "x", at: 0, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "y", at: 4, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "width", at: 8, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "height", at: 12, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minDepth", at: 16, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDepth", at: 20, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -3035,7 +2952,6 @@ pub static VIEWPORT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineColorBlendAttachmentState {
     pub blend_enable: Bool32,
     pub src_color_blend_factor: BlendFactor,
@@ -3046,7 +2962,7 @@ pub struct PipelineColorBlendAttachmentState {
     pub alpha_blend_op: BlendOp,
     pub color_write_mask: ColorComponentFlags,
 }
-structure!(PipelineColorBlendAttachmentState, PIPELINE_COLOR_BLEND_ATTACHMENT_STATE_LAYOUT, 32);
+structure!(PipelineColorBlendAttachmentState, PIPELINE_COLOR_BLEND_ATTACHMENT_STATE_LAYOUT);
 pub static PIPELINE_COLOR_BLEND_ATTACHMENT_STATE_LAYOUT: Layout = Layout {
     name: "VkPipelineColorBlendAttachmentState",
     size: 32,
@@ -3055,14 +2971,14 @@ pub static PIPELINE_COLOR_BLEND_ATTACHMENT_STATE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("blendEnable", 0, 1, Ty::Bool32),
-        f("srcColorBlendFactor", 4, 1, Ty::Enum(&BLEND_FACTOR_ENUM)),
-        f("dstColorBlendFactor", 8, 1, Ty::Enum(&BLEND_FACTOR_ENUM)),
-        f("colorBlendOp", 12, 1, Ty::Enum(&BLEND_OP_ENUM)),
-        f("srcAlphaBlendFactor", 16, 1, Ty::Enum(&BLEND_FACTOR_ENUM)),
-        f("dstAlphaBlendFactor", 20, 1, Ty::Enum(&BLEND_FACTOR_ENUM)),
-        f("alphaBlendOp", 24, 1, Ty::Enum(&BLEND_OP_ENUM)),
-        f("colorWriteMask", 28, 1, Ty::Flags(&COLOR_COMPONENT_FLAG_BITS_ENUM)).optional(),
+        Field { name: "blendEnable", at: 0, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcColorBlendFactor", at: 4, ty: Ty::Enum(&BLEND_FACTOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstColorBlendFactor", at: 8, ty: Ty::Enum(&BLEND_FACTOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "colorBlendOp", at: 12, ty: Ty::Enum(&BLEND_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcAlphaBlendFactor", at: 16, ty: Ty::Enum(&BLEND_FACTOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstAlphaBlendFactor", at: 20, ty: Ty::Enum(&BLEND_FACTOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "alphaBlendOp", at: 24, ty: Ty::Enum(&BLEND_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "colorWriteMask", at: 28, ty: Ty::Flags(&COLOR_COMPONENT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -3070,7 +2986,6 @@ pub static PIPELINE_COLOR_BLEND_ATTACHMENT_STATE_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineColorBlendStateCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -3081,7 +2996,7 @@ pub struct PipelineColorBlendStateCreateInfo {
     pub p_attachments: Ptr<PipelineColorBlendAttachmentState>,
     pub blend_constants: [f32; 4],
 }
-structure!(PipelineColorBlendStateCreateInfo, PIPELINE_COLOR_BLEND_STATE_CREATE_INFO_LAYOUT, 56);
+structure!(PipelineColorBlendStateCreateInfo, PIPELINE_COLOR_BLEND_STATE_CREATE_INFO_LAYOUT);
 pub static PIPELINE_COLOR_BLEND_STATE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkPipelineColorBlendStateCreateInfo",
     size: 56,
@@ -3090,25 +3005,24 @@ pub static PIPELINE_COLOR_BLEND_STATE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&PIPELINE_COLOR_BLEND_STATE_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("logicOpEnable", 20, 1, Ty::Bool32),
-        f("logicOp", 24, 1, Ty::Enum(&LOGIC_OP_ENUM)),
-        f("attachmentCount", 28, 1, Ty::U32).optional(),
-        f("pAttachments", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_COLOR_BLEND_ATTACHMENT_STATE_LAYOUT), len: Len::At(here(28, 4)), read: Read::Rule(ReadRule::BlendAttachments), direction: Direction::In, stride: None })).optional(),
-        f("blendConstants", 40, 4, Ty::F32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&PIPELINE_COLOR_BLEND_STATE_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "logicOpEnable", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "logicOp", at: 24, ty: Ty::Enum(&LOGIC_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "attachmentCount", at: 28, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pAttachments", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_COLOR_BLEND_ATTACHMENT_STATE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Rule(ReadRule::BlendAttachments), direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "blendConstants", at: 40, ty: Ty::F32, count: 4, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&PIPELINE_COLOR_BLEND_ATTACHMENT_STATE_LAYOUT), len: Len::At(here(28, 4)), read: Read::Rule(ReadRule::BlendAttachments), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&PIPELINE_COLOR_BLEND_ATTACHMENT_STATE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Rule(ReadRule::BlendAttachments), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(28, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 28, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineDepthStencilStateCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -3123,7 +3037,7 @@ pub struct PipelineDepthStencilStateCreateInfo {
     pub min_depth_bounds: f32,
     pub max_depth_bounds: f32,
 }
-structure!(PipelineDepthStencilStateCreateInfo, PIPELINE_DEPTH_STENCIL_STATE_CREATE_INFO_LAYOUT, 104);
+structure!(PipelineDepthStencilStateCreateInfo, PIPELINE_DEPTH_STENCIL_STATE_CREATE_INFO_LAYOUT);
 pub static PIPELINE_DEPTH_STENCIL_STATE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkPipelineDepthStencilStateCreateInfo",
     size: 104,
@@ -3132,28 +3046,27 @@ pub static PIPELINE_DEPTH_STENCIL_STATE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&PIPELINE_DEPTH_STENCIL_STATE_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("depthTestEnable", 20, 1, Ty::Bool32),
-        f("depthWriteEnable", 24, 1, Ty::Bool32),
-        f("depthCompareOp", 28, 1, Ty::Enum(&COMPARE_OP_ENUM)),
-        f("depthBoundsTestEnable", 32, 1, Ty::Bool32),
-        f("stencilTestEnable", 36, 1, Ty::Bool32),
-        f("front", 40, 1, Ty::Struct(&STENCIL_OP_STATE_LAYOUT)),
-        f("back", 68, 1, Ty::Struct(&STENCIL_OP_STATE_LAYOUT)),
-        f("minDepthBounds", 96, 1, Ty::F32),
-        f("maxDepthBounds", 100, 1, Ty::F32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&PIPELINE_DEPTH_STENCIL_STATE_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "depthTestEnable", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthWriteEnable", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthCompareOp", at: 28, ty: Ty::Enum(&COMPARE_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthBoundsTestEnable", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stencilTestEnable", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "front", at: 40, ty: Ty::Struct(&STENCIL_OP_STATE_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "back", at: 68, ty: Ty::Struct(&STENCIL_OP_STATE_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minDepthBounds", at: 96, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDepthBounds", at: 100, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineDynamicStateCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -3161,7 +3074,7 @@ pub struct PipelineDynamicStateCreateInfo {
     pub dynamic_state_count: u32,
     pub p_dynamic_states: Ptr<DynamicState>,
 }
-structure!(PipelineDynamicStateCreateInfo, PIPELINE_DYNAMIC_STATE_CREATE_INFO_LAYOUT, 32);
+structure!(PipelineDynamicStateCreateInfo, PIPELINE_DYNAMIC_STATE_CREATE_INFO_LAYOUT);
 pub static PIPELINE_DYNAMIC_STATE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkPipelineDynamicStateCreateInfo",
     size: 32,
@@ -3170,22 +3083,21 @@ pub static PIPELINE_DYNAMIC_STATE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("dynamicStateCount", 20, 1, Ty::U32).optional(),
-        f("pDynamicStates", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dynamicStateCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDynamicStates", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(20, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineInputAssemblyStateCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -3193,7 +3105,7 @@ pub struct PipelineInputAssemblyStateCreateInfo {
     pub topology: PrimitiveTopology,
     pub primitive_restart_enable: Bool32,
 }
-structure!(PipelineInputAssemblyStateCreateInfo, PIPELINE_INPUT_ASSEMBLY_STATE_CREATE_INFO_LAYOUT, 32);
+structure!(PipelineInputAssemblyStateCreateInfo, PIPELINE_INPUT_ASSEMBLY_STATE_CREATE_INFO_LAYOUT);
 pub static PIPELINE_INPUT_ASSEMBLY_STATE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkPipelineInputAssemblyStateCreateInfo",
     size: 32,
@@ -3202,21 +3114,20 @@ pub static PIPELINE_INPUT_ASSEMBLY_STATE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("topology", 20, 1, Ty::Enum(&PRIMITIVE_TOPOLOGY_ENUM)),
-        f("primitiveRestartEnable", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "topology", at: 20, ty: Ty::Enum(&PRIMITIVE_TOPOLOGY_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "primitiveRestartEnable", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineMultisampleStateCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -3228,7 +3139,7 @@ pub struct PipelineMultisampleStateCreateInfo {
     pub alpha_to_coverage_enable: Bool32,
     pub alpha_to_one_enable: Bool32,
 }
-structure!(PipelineMultisampleStateCreateInfo, PIPELINE_MULTISAMPLE_STATE_CREATE_INFO_LAYOUT, 48);
+structure!(PipelineMultisampleStateCreateInfo, PIPELINE_MULTISAMPLE_STATE_CREATE_INFO_LAYOUT);
 pub static PIPELINE_MULTISAMPLE_STATE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkPipelineMultisampleStateCreateInfo",
     size: 48,
@@ -3237,26 +3148,25 @@ pub static PIPELINE_MULTISAMPLE_STATE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("rasterizationSamples", 20, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)),
-        f("sampleShadingEnable", 24, 1, Ty::Bool32),
-        f("minSampleShading", 28, 1, Ty::F32),
-        f("pSampleMask", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Scaled { of: here(20, 4), add: 31, divide: 32 }, read: Read::Rule(ReadRule::SampleMask), direction: Direction::In, stride: None })).optional(),
-        f("alphaToCoverageEnable", 40, 1, Ty::Bool32),
-        f("alphaToOneEnable", 44, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "rasterizationSamples", at: 20, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sampleShadingEnable", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minSampleShading", at: 28, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSampleMask", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Scaled { of: Place { through: Place::HERE, at: 20, width: 4 }, add: 31, divide: 32 }, read: Read::Rule(ReadRule::SampleMask), direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "alphaToCoverageEnable", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "alphaToOneEnable", at: 44, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::Scaled { of: here(20, 4), add: 31, divide: 32 }, read: Read::Rule(ReadRule::SampleMask), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::Scaled { of: Place { through: Place::HERE, at: 20, width: 4 }, add: 31, divide: 32 }, read: Read::Rule(ReadRule::SampleMask), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineRasterizationStateCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -3272,7 +3182,7 @@ pub struct PipelineRasterizationStateCreateInfo {
     pub depth_bias_slope_factor: f32,
     pub line_width: f32,
 }
-structure!(PipelineRasterizationStateCreateInfo, PIPELINE_RASTERIZATION_STATE_CREATE_INFO_LAYOUT, 64);
+structure!(PipelineRasterizationStateCreateInfo, PIPELINE_RASTERIZATION_STATE_CREATE_INFO_LAYOUT);
 pub static PIPELINE_RASTERIZATION_STATE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkPipelineRasterizationStateCreateInfo",
     size: 64,
@@ -3281,36 +3191,35 @@ pub static PIPELINE_RASTERIZATION_STATE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("depthClampEnable", 20, 1, Ty::Bool32),
-        f("rasterizerDiscardEnable", 24, 1, Ty::Bool32),
-        f("polygonMode", 28, 1, Ty::Enum(&POLYGON_MODE_ENUM)),
-        f("cullMode", 32, 1, Ty::Flags(&CULL_MODE_FLAG_BITS_ENUM)).optional(),
-        f("frontFace", 36, 1, Ty::Enum(&FRONT_FACE_ENUM)),
-        f("depthBiasEnable", 40, 1, Ty::Bool32),
-        f("depthBiasConstantFactor", 44, 1, Ty::F32),
-        f("depthBiasClamp", 48, 1, Ty::F32),
-        f("depthBiasSlopeFactor", 52, 1, Ty::F32),
-        f("lineWidth", 56, 1, Ty::F32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "depthClampEnable", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "rasterizerDiscardEnable", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "polygonMode", at: 28, ty: Ty::Enum(&POLYGON_MODE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cullMode", at: 32, ty: Ty::Flags(&CULL_MODE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "frontFace", at: 36, ty: Ty::Enum(&FRONT_FACE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthBiasEnable", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthBiasConstantFactor", at: 44, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthBiasClamp", at: 48, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthBiasSlopeFactor", at: 52, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "lineWidth", at: 56, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(60, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 60, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineTessellationStateCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: PipelineTessellationStateCreateFlags,
     pub patch_control_points: u32,
 }
-structure!(PipelineTessellationStateCreateInfo, PIPELINE_TESSELLATION_STATE_CREATE_INFO_LAYOUT, 24);
+structure!(PipelineTessellationStateCreateInfo, PIPELINE_TESSELLATION_STATE_CREATE_INFO_LAYOUT);
 pub static PIPELINE_TESSELLATION_STATE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkPipelineTessellationStateCreateInfo",
     size: 24,
@@ -3319,20 +3228,19 @@ pub static PIPELINE_TESSELLATION_STATE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("patchControlPoints", 20, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "patchControlPoints", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineVertexInputStateCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -3342,7 +3250,7 @@ pub struct PipelineVertexInputStateCreateInfo {
     pub vertex_attribute_description_count: u32,
     pub p_vertex_attribute_descriptions: Ptr<VertexInputAttributeDescription>,
 }
-structure!(PipelineVertexInputStateCreateInfo, PIPELINE_VERTEX_INPUT_STATE_CREATE_INFO_LAYOUT, 48);
+structure!(PipelineVertexInputStateCreateInfo, PIPELINE_VERTEX_INPUT_STATE_CREATE_INFO_LAYOUT);
 pub static PIPELINE_VERTEX_INPUT_STATE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkPipelineVertexInputStateCreateInfo",
     size: 48,
@@ -3351,25 +3259,24 @@ pub static PIPELINE_VERTEX_INPUT_STATE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("vertexBindingDescriptionCount", 20, 1, Ty::U32).optional(),
-        f("pVertexBindingDescriptions", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VERTEX_INPUT_BINDING_DESCRIPTION_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("vertexAttributeDescriptionCount", 32, 1, Ty::U32).optional(),
-        f("pVertexAttributeDescriptions", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VERTEX_INPUT_ATTRIBUTE_DESCRIPTION_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vertexBindingDescriptionCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pVertexBindingDescriptions", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VERTEX_INPUT_BINDING_DESCRIPTION_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexAttributeDescriptionCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pVertexAttributeDescriptions", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VERTEX_INPUT_ATTRIBUTE_DESCRIPTION_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VERTEX_INPUT_BINDING_DESCRIPTION_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&VERTEX_INPUT_ATTRIBUTE_DESCRIPTION_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VERTEX_INPUT_BINDING_DESCRIPTION_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&VERTEX_INPUT_ATTRIBUTE_DESCRIPTION_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4), s(20, 4), s(32, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineViewportStateCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -3379,7 +3286,7 @@ pub struct PipelineViewportStateCreateInfo {
     pub scissor_count: u32,
     pub p_scissors: Ptr<Rect2D>,
 }
-structure!(PipelineViewportStateCreateInfo, PIPELINE_VIEWPORT_STATE_CREATE_INFO_LAYOUT, 48);
+structure!(PipelineViewportStateCreateInfo, PIPELINE_VIEWPORT_STATE_CREATE_INFO_LAYOUT);
 pub static PIPELINE_VIEWPORT_STATE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkPipelineViewportStateCreateInfo",
     size: 48,
@@ -3388,25 +3295,24 @@ pub static PIPELINE_VIEWPORT_STATE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("viewportCount", 20, 1, Ty::U32).optional(),
-        f("pViewports", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIEWPORT_LAYOUT), len: Len::At(here(20, 4)), read: Read::Rule(ReadRule::ViewportsStatic), direction: Direction::In, stride: None })).optional(),
-        f("scissorCount", 32, 1, Ty::U32).optional(),
-        f("pScissors", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(here(32, 4)), read: Read::Rule(ReadRule::ScissorsStatic), direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "viewportCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pViewports", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIEWPORT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::ViewportsStatic), direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "scissorCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pScissors", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Rule(ReadRule::ScissorsStatic), direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIEWPORT_LAYOUT), len: Len::At(here(20, 4)), read: Read::Rule(ReadRule::ViewportsStatic), direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(here(32, 4)), read: Read::Rule(ReadRule::ScissorsStatic), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIEWPORT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::ViewportsStatic), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Rule(ReadRule::ScissorsStatic), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4), s(20, 4), s(32, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct GraphicsPipelineCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -3428,7 +3334,7 @@ pub struct GraphicsPipelineCreateInfo {
     pub base_pipeline_handle: Pipeline,
     pub base_pipeline_index: i32,
 }
-structure!(GraphicsPipelineCreateInfo, GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT, 144);
+structure!(GraphicsPipelineCreateInfo, GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT);
 pub static GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkGraphicsPipelineCreateInfo",
     size: 144,
@@ -3437,29 +3343,29 @@ pub static GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&PIPELINE_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("stageCount", 20, 1, Ty::U32).optional(),
-        f("pStages", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(here(20, 4)), read: Read::Rule(ReadRule::PipelineStages), direction: Direction::In, stride: None })).optional(),
-        f("pVertexInputState", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_VERTEX_INPUT_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::PipelineVertexInput), direction: Direction::In, stride: None })).optional(),
-        f("pInputAssemblyState", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_INPUT_ASSEMBLY_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::PipelineInputAssembly), direction: Direction::In, stride: None })).optional(),
-        f("pTessellationState", 48, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_TESSELLATION_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::PipelineTessellation), direction: Direction::In, stride: None })).optional(),
-        f("pViewportState", 56, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_VIEWPORT_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::PipelineViewport), direction: Direction::In, stride: None })).optional(),
-        f("pRasterizationState", 64, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_RASTERIZATION_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::PipelineRasterization), direction: Direction::In, stride: None })).optional(),
-        f("pMultisampleState", 72, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_MULTISAMPLE_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::PipelineMultisample), direction: Direction::In, stride: None })).optional(),
-        f("pDepthStencilState", 80, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_DEPTH_STENCIL_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::PipelineDepthStencil), direction: Direction::In, stride: None })).optional(),
-        f("pColorBlendState", 88, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_COLOR_BLEND_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::PipelineColorBlend), direction: Direction::In, stride: None })).optional(),
-        f("pDynamicState", 96, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_DYNAMIC_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("layout", 104, 1, Ty::Handle(HandleType::PipelineLayout)).optional(),
-        f("renderPass", 112, 1, Ty::Handle(HandleType::RenderPass)).optional(),
-        f("subpass", 120, 1, Ty::U32),
-        f("basePipelineHandle", 128, 1, Ty::Handle(HandleType::Pipeline)).optional(),
-        f("basePipelineIndex", 136, 1, Ty::I32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&PIPELINE_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stageCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStages", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::PipelineStages), direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pVertexInputState", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_VERTEX_INPUT_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::PipelineVertexInput), direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pInputAssemblyState", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_INPUT_ASSEMBLY_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::PipelineInputAssembly), direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pTessellationState", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_TESSELLATION_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::PipelineTessellation), direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pViewportState", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_VIEWPORT_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::PipelineViewport), direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pRasterizationState", at: 64, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_RASTERIZATION_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::PipelineRasterization), direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pMultisampleState", at: 72, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_MULTISAMPLE_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::PipelineMultisample), direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDepthStencilState", at: 80, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_DEPTH_STENCIL_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::PipelineDepthStencil), direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pColorBlendState", at: 88, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_COLOR_BLEND_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::PipelineColorBlend), direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDynamicState", at: 96, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_DYNAMIC_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "layout", at: 104, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "renderPass", at: 112, ty: Ty::Handle(HandleType::RenderPass), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "subpass", at: 120, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "basePipelineHandle", at: 128, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "basePipelineIndex", at: 136, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(here(20, 4)), read: Read::Rule(ReadRule::PipelineStages), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::PipelineStages), direction: Direction::In, stride: None } },
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&PIPELINE_VERTEX_INPUT_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::PipelineVertexInput), direction: Direction::In, stride: None } },
         Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&PIPELINE_INPUT_ASSEMBLY_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::PipelineInputAssembly), direction: Direction::In, stride: None } },
         Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&PIPELINE_TESSELLATION_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::PipelineTessellation), direction: Direction::In, stride: None } },
@@ -3473,12 +3379,11 @@ pub static GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT: Layout = Layout {
         Work::Handles { at: 112, count: 1, ty: HandleType::RenderPass },
         Work::Handles { at: 128, count: 1, ty: HandleType::Pipeline },
     ],
-    gaps: &[s(4, 4), s(124, 4), s(140, 4)],
-    keep: &[s(0, 4), s(20, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 124, size: 4 }, Span { at: 140, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AttachmentDescription {
     pub flags: AttachmentDescriptionFlags,
     pub format: Format,
@@ -3490,7 +3395,7 @@ pub struct AttachmentDescription {
     pub initial_layout: ImageLayout,
     pub final_layout: ImageLayout,
 }
-structure!(AttachmentDescription, ATTACHMENT_DESCRIPTION_LAYOUT, 36);
+structure!(AttachmentDescription, ATTACHMENT_DESCRIPTION_LAYOUT);
 pub static ATTACHMENT_DESCRIPTION_LAYOUT: Layout = Layout {
     name: "VkAttachmentDescription",
     size: 36,
@@ -3499,15 +3404,15 @@ pub static ATTACHMENT_DESCRIPTION_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Flags(&ATTACHMENT_DESCRIPTION_FLAG_BITS_ENUM)).optional(),
-        f("format", 4, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("samples", 8, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)),
-        f("loadOp", 12, 1, Ty::Enum(&ATTACHMENT_LOAD_OP_ENUM)),
-        f("storeOp", 16, 1, Ty::Enum(&ATTACHMENT_STORE_OP_ENUM)),
-        f("stencilLoadOp", 20, 1, Ty::Enum(&ATTACHMENT_LOAD_OP_ENUM)),
-        f("stencilStoreOp", 24, 1, Ty::Enum(&ATTACHMENT_STORE_OP_ENUM)),
-        f("initialLayout", 28, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("finalLayout", 32, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
+        Field { name: "flags", at: 0, ty: Ty::Flags(&ATTACHMENT_DESCRIPTION_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "format", at: 4, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samples", at: 8, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "loadOp", at: 12, ty: Ty::Enum(&ATTACHMENT_LOAD_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "storeOp", at: 16, ty: Ty::Enum(&ATTACHMENT_STORE_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stencilLoadOp", at: 20, ty: Ty::Enum(&ATTACHMENT_LOAD_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stencilStoreOp", at: 24, ty: Ty::Enum(&ATTACHMENT_STORE_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "initialLayout", at: 28, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "finalLayout", at: 32, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -3515,12 +3420,11 @@ pub static ATTACHMENT_DESCRIPTION_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AttachmentReference {
     pub attachment: u32,
     pub layout: ImageLayout,
 }
-structure!(AttachmentReference, ATTACHMENT_REFERENCE_LAYOUT, 8);
+structure!(AttachmentReference, ATTACHMENT_REFERENCE_LAYOUT);
 pub static ATTACHMENT_REFERENCE_LAYOUT: Layout = Layout {
     name: "VkAttachmentReference",
     size: 8,
@@ -3529,8 +3433,8 @@ pub static ATTACHMENT_REFERENCE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("attachment", 0, 1, Ty::U32),
-        f("layout", 4, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
+        Field { name: "attachment", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layout", at: 4, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -3540,7 +3444,6 @@ pub static ATTACHMENT_REFERENCE_LAYOUT: Layout = Layout {
 newtype!(Framebuffer, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct FramebufferCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -3552,7 +3455,7 @@ pub struct FramebufferCreateInfo {
     pub height: u32,
     pub layers: u32,
 }
-structure!(FramebufferCreateInfo, FRAMEBUFFER_CREATE_INFO_LAYOUT, 64);
+structure!(FramebufferCreateInfo, FRAMEBUFFER_CREATE_INFO_LAYOUT);
 pub static FRAMEBUFFER_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkFramebufferCreateInfo",
     size: 64,
@@ -3561,29 +3464,28 @@ pub static FRAMEBUFFER_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&FRAMEBUFFER_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("renderPass", 24, 1, Ty::Handle(HandleType::RenderPass)),
-        f("attachmentCount", 32, 1, Ty::U32).optional(),
-        f("pAttachments", 40, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ImageView), len: Len::At(here(32, 4)), read: Read::Lacks(here(16, 4), 1), direction: Direction::In, stride: None })),
-        f("width", 48, 1, Ty::U32),
-        f("height", 52, 1, Ty::U32),
-        f("layers", 56, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&FRAMEBUFFER_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "renderPass", at: 24, ty: Ty::Handle(HandleType::RenderPass), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "attachmentCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pAttachments", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ImageView), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Lacks(Place { through: Place::HERE, at: 16, width: 4 }, 1), direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "width", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "height", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layers", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::RenderPass },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::ImageView), len: Len::At(here(32, 4)), read: Read::Lacks(here(16, 4), 1), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::ImageView), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Lacks(Place { through: Place::HERE, at: 16, width: 4 }, 1), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4), s(60, 4)],
-    keep: &[s(0, 4), s(32, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }, Span { at: 60, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 newtype!(RenderPass, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SubpassDependency {
     pub src_subpass: u32,
     pub dst_subpass: u32,
@@ -3593,7 +3495,7 @@ pub struct SubpassDependency {
     pub dst_access_mask: AccessFlags,
     pub dependency_flags: DependencyFlags,
 }
-structure!(SubpassDependency, SUBPASS_DEPENDENCY_LAYOUT, 28);
+structure!(SubpassDependency, SUBPASS_DEPENDENCY_LAYOUT);
 pub static SUBPASS_DEPENDENCY_LAYOUT: Layout = Layout {
     name: "VkSubpassDependency",
     size: 28,
@@ -3602,13 +3504,13 @@ pub static SUBPASS_DEPENDENCY_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("srcSubpass", 0, 1, Ty::U32),
-        f("dstSubpass", 4, 1, Ty::U32),
-        f("srcStageMask", 8, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM)).optional(),
-        f("dstStageMask", 12, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM)).optional(),
-        f("srcAccessMask", 16, 1, Ty::Flags(&ACCESS_FLAG_BITS_ENUM)).optional(),
-        f("dstAccessMask", 20, 1, Ty::Flags(&ACCESS_FLAG_BITS_ENUM)).optional(),
-        f("dependencyFlags", 24, 1, Ty::Flags(&DEPENDENCY_FLAG_BITS_ENUM)).optional(),
+        Field { name: "srcSubpass", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstSubpass", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcStageMask", at: 8, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstStageMask", at: 12, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcAccessMask", at: 16, ty: Ty::Flags(&ACCESS_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstAccessMask", at: 20, ty: Ty::Flags(&ACCESS_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dependencyFlags", at: 24, ty: Ty::Flags(&DEPENDENCY_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -3616,7 +3518,6 @@ pub static SUBPASS_DEPENDENCY_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SubpassDescription {
     pub flags: SubpassDescriptionFlags,
     pub pipeline_bind_point: PipelineBindPoint,
@@ -3629,7 +3530,7 @@ pub struct SubpassDescription {
     pub preserve_attachment_count: u32,
     pub p_preserve_attachments: Ptr<u32>,
 }
-structure!(SubpassDescription, SUBPASS_DESCRIPTION_LAYOUT, 72);
+structure!(SubpassDescription, SUBPASS_DESCRIPTION_LAYOUT);
 pub static SUBPASS_DESCRIPTION_LAYOUT: Layout = Layout {
     name: "VkSubpassDescription",
     size: 72,
@@ -3638,30 +3539,29 @@ pub static SUBPASS_DESCRIPTION_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Flags(&SUBPASS_DESCRIPTION_FLAG_BITS_ENUM)).optional(),
-        f("pipelineBindPoint", 4, 1, Ty::Enum(&PIPELINE_BIND_POINT_ENUM)),
-        f("inputAttachmentCount", 8, 1, Ty::U32).optional(),
-        f("pInputAttachments", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("colorAttachmentCount", 24, 1, Ty::U32).optional(),
-        f("pColorAttachments", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pResolveAttachments", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pDepthStencilAttachment", 48, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("preserveAttachmentCount", 56, 1, Ty::U32).optional(),
-        f("pPreserveAttachments", 64, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(56, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "flags", at: 0, ty: Ty::Flags(&SUBPASS_DESCRIPTION_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipelineBindPoint", at: 4, ty: Ty::Enum(&PIPELINE_BIND_POINT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "inputAttachmentCount", at: 8, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pInputAttachments", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "colorAttachmentCount", at: 24, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pColorAttachments", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pResolveAttachments", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDepthStencilAttachment", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "preserveAttachmentCount", at: 56, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPreserveAttachments", at: 64, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 56, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(56, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 56, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4), s(28, 4), s(60, 4)],
-    keep: &[s(8, 4), s(24, 4), s(56, 4)],
+    gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }, Span { at: 60, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }, Span { at: 24, size: 4 }, Span { at: 56, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderPassCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -3673,7 +3573,7 @@ pub struct RenderPassCreateInfo {
     pub dependency_count: u32,
     pub p_dependencies: Ptr<SubpassDependency>,
 }
-structure!(RenderPassCreateInfo, RENDER_PASS_CREATE_INFO_LAYOUT, 64);
+structure!(RenderPassCreateInfo, RENDER_PASS_CREATE_INFO_LAYOUT);
 pub static RENDER_PASS_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkRenderPassCreateInfo",
     size: 64,
@@ -3682,33 +3582,32 @@ pub static RENDER_PASS_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&RENDER_PASS_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("attachmentCount", 20, 1, Ty::U32).optional(),
-        f("pAttachments", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_DESCRIPTION_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("subpassCount", 32, 1, Ty::U32),
-        f("pSubpasses", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SUBPASS_DESCRIPTION_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("dependencyCount", 48, 1, Ty::U32).optional(),
-        f("pDependencies", 56, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SUBPASS_DEPENDENCY_LAYOUT), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&RENDER_PASS_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "attachmentCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pAttachments", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_DESCRIPTION_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subpassCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSubpasses", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBPASS_DESCRIPTION_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dependencyCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDependencies", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBPASS_DEPENDENCY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&ATTACHMENT_DESCRIPTION_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&SUBPASS_DESCRIPTION_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&SUBPASS_DEPENDENCY_LAYOUT), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&ATTACHMENT_DESCRIPTION_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&SUBPASS_DESCRIPTION_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&SUBPASS_DEPENDENCY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(36, 4), s(52, 4)],
-    keep: &[s(0, 4), s(20, 4), s(32, 4), s(48, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }, Span { at: 32, size: 4 }, Span { at: 48, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ClearDepthStencilValue {
     pub depth: f32,
     pub stencil: u32,
 }
-structure!(ClearDepthStencilValue, CLEAR_DEPTH_STENCIL_VALUE_LAYOUT, 8);
+structure!(ClearDepthStencilValue, CLEAR_DEPTH_STENCIL_VALUE_LAYOUT);
 pub static CLEAR_DEPTH_STENCIL_VALUE_LAYOUT: Layout = Layout {
     name: "VkClearDepthStencilValue",
     size: 8,
@@ -3717,8 +3616,8 @@ pub static CLEAR_DEPTH_STENCIL_VALUE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("depth", 0, 1, Ty::F32),
-        f("stencil", 4, 1, Ty::U32),
+        Field { name: "depth", at: 0, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stencil", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -3726,13 +3625,12 @@ pub static CLEAR_DEPTH_STENCIL_VALUE_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ClearRect {
     pub rect: Rect2D,
     pub base_array_layer: u32,
     pub layer_count: u32,
 }
-structure!(ClearRect, CLEAR_RECT_LAYOUT, 24);
+structure!(ClearRect, CLEAR_RECT_LAYOUT);
 pub static CLEAR_RECT_LAYOUT: Layout = Layout {
     name: "VkClearRect",
     size: 24,
@@ -3741,9 +3639,9 @@ pub static CLEAR_RECT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("rect", 0, 1, Ty::Struct(&RECT2_D_LAYOUT)),
-        f("baseArrayLayer", 16, 1, Ty::U32),
-        f("layerCount", 20, 1, Ty::U32),
+        Field { name: "rect", at: 0, ty: Ty::Struct(&RECT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "baseArrayLayer", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layerCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -3751,11 +3649,10 @@ pub static CLEAR_RECT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ClearValue {
     pub words: [u32; 4],
 }
-structure!(ClearValue, CLEAR_VALUE_LAYOUT, 16);
+structure!(ClearValue, CLEAR_VALUE_LAYOUT);
 pub static CLEAR_VALUE_LAYOUT: Layout = Layout {
     name: "VkClearValue",
     size: 16,
@@ -3764,8 +3661,8 @@ pub static CLEAR_VALUE_LAYOUT: Layout = Layout {
     is_union: true,
     returned_only: false,
     fields: &[
-        f("color", 0, 1, Ty::Struct(&CLEAR_COLOR_VALUE_LAYOUT)),
-        f("depthStencil", 0, 1, Ty::Struct(&CLEAR_DEPTH_STENCIL_VALUE_LAYOUT)),
+        Field { name: "color", at: 0, ty: Ty::Struct(&CLEAR_COLOR_VALUE_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthStencil", at: 0, ty: Ty::Struct(&CLEAR_DEPTH_STENCIL_VALUE_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -3777,13 +3674,12 @@ union_members!(ClearValue {
 });
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ClearAttachment {
     pub aspect_mask: ImageAspectFlags,
     pub color_attachment: u32,
     pub clear_value: ClearValue,
 }
-structure!(ClearAttachment, CLEAR_ATTACHMENT_LAYOUT, 24);
+structure!(ClearAttachment, CLEAR_ATTACHMENT_LAYOUT);
 pub static CLEAR_ATTACHMENT_LAYOUT: Layout = Layout {
     name: "VkClearAttachment",
     size: 24,
@@ -3792,9 +3688,9 @@ pub static CLEAR_ATTACHMENT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("aspectMask", 0, 1, Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM)),
-        f("colorAttachment", 4, 1, Ty::U32),
-        f("clearValue", 8, 1, Ty::Struct(&CLEAR_VALUE_LAYOUT)),
+        Field { name: "aspectMask", at: 0, ty: Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "colorAttachment", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "clearValue", at: 8, ty: Ty::Struct(&CLEAR_VALUE_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -3802,14 +3698,13 @@ pub static CLEAR_ATTACHMENT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageBlit {
     pub src_subresource: ImageSubresourceLayers,
     pub src_offsets: [Offset3D; 2],
     pub dst_subresource: ImageSubresourceLayers,
     pub dst_offsets: [Offset3D; 2],
 }
-structure!(ImageBlit, IMAGE_BLIT_LAYOUT, 80);
+structure!(ImageBlit, IMAGE_BLIT_LAYOUT);
 pub static IMAGE_BLIT_LAYOUT: Layout = Layout {
     name: "VkImageBlit",
     size: 80,
@@ -3818,10 +3713,10 @@ pub static IMAGE_BLIT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("srcSubresource", 0, 1, Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT)),
-        f("srcOffsets", 16, 2, Ty::Struct(&OFFSET3_D_LAYOUT)),
-        f("dstSubresource", 40, 1, Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT)),
-        f("dstOffsets", 56, 2, Ty::Struct(&OFFSET3_D_LAYOUT)),
+        Field { name: "srcSubresource", at: 0, ty: Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcOffsets", at: 16, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 2, is_optional: false, is_extern_sync: false },
+        Field { name: "dstSubresource", at: 40, ty: Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstOffsets", at: 56, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 2, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -3829,7 +3724,6 @@ pub static IMAGE_BLIT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageResolve {
     pub src_subresource: ImageSubresourceLayers,
     pub src_offset: Offset3D,
@@ -3837,7 +3731,7 @@ pub struct ImageResolve {
     pub dst_offset: Offset3D,
     pub extent: Extent3D,
 }
-structure!(ImageResolve, IMAGE_RESOLVE_LAYOUT, 68);
+structure!(ImageResolve, IMAGE_RESOLVE_LAYOUT);
 pub static IMAGE_RESOLVE_LAYOUT: Layout = Layout {
     name: "VkImageResolve",
     size: 68,
@@ -3846,11 +3740,11 @@ pub static IMAGE_RESOLVE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("srcSubresource", 0, 1, Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT)),
-        f("srcOffset", 16, 1, Ty::Struct(&OFFSET3_D_LAYOUT)),
-        f("dstSubresource", 28, 1, Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT)),
-        f("dstOffset", 44, 1, Ty::Struct(&OFFSET3_D_LAYOUT)),
-        f("extent", 56, 1, Ty::Struct(&EXTENT3_D_LAYOUT)),
+        Field { name: "srcSubresource", at: 0, ty: Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcOffset", at: 16, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstSubresource", at: 28, ty: Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstOffset", at: 44, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extent", at: 56, ty: Ty::Struct(&EXTENT3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -3858,7 +3752,6 @@ pub static IMAGE_RESOLVE_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderPassBeginInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -3868,7 +3761,7 @@ pub struct RenderPassBeginInfo {
     pub clear_value_count: u32,
     pub p_clear_values: Ptr<ClearValue>,
 }
-structure!(RenderPassBeginInfo, RENDER_PASS_BEGIN_INFO_LAYOUT, 64);
+structure!(RenderPassBeginInfo, RENDER_PASS_BEGIN_INFO_LAYOUT);
 pub static RENDER_PASS_BEGIN_INFO_LAYOUT: Layout = Layout {
     name: "VkRenderPassBeginInfo",
     size: 64,
@@ -3877,20 +3770,20 @@ pub static RENDER_PASS_BEGIN_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("renderPass", 16, 1, Ty::Handle(HandleType::RenderPass)),
-        f("framebuffer", 24, 1, Ty::Handle(HandleType::Framebuffer)),
-        f("renderArea", 32, 1, Ty::Struct(&RECT2_D_LAYOUT)),
-        f("clearValueCount", 48, 1, Ty::U32).optional(),
-        f("pClearValues", 56, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CLEAR_VALUE_LAYOUT), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "renderPass", at: 16, ty: Ty::Handle(HandleType::RenderPass), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "framebuffer", at: 24, ty: Ty::Handle(HandleType::Framebuffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "renderArea", at: 32, ty: Ty::Struct(&RECT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "clearValueCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pClearValues", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CLEAR_VALUE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::RenderPass },
         Work::Handles { at: 24, count: 1, ty: HandleType::Framebuffer },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&CLEAR_VALUE_LAYOUT), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&CLEAR_VALUE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(52, 4)],
-    keep: &[s(0, 4), s(48, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 48, size: 4 }],
 };

@@ -2,13 +2,12 @@
 // VK_VERSION_1_0.
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateInstanceParams {
     pub p_create_info: Ptr<InstanceCreateInfo>,
     pub p_allocator: Ptr<Opaque>,
     pub p_instance: Ptr<Instance>,
 }
-structure!(CreateInstanceParams, CREATE_INSTANCE_PARAMS_LAYOUT, 24);
+image!(CreateInstanceParams, CREATE_INSTANCE_PARAMS_LAYOUT);
 pub static CREATE_INSTANCE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateInstance",
     size: 24,
@@ -17,9 +16,9 @@ pub static CREATE_INSTANCE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pCreateInfo", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&INSTANCE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 8, 1, Ty::Opaque).optional(),
-        f("pInstance", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Instance), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pCreateInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INSTANCE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 8, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pInstance", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Instance), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&INSTANCE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
@@ -31,12 +30,11 @@ pub static CREATE_INSTANCE_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateInstanceOutputs {
     pub result: Result,
     pub p_instance: Ptr<Instance>,
 }
-structure!(CreateInstanceOutputs, CREATE_INSTANCE_OUTPUTS_LAYOUT, 16);
+image!(CreateInstanceOutputs, CREATE_INSTANCE_OUTPUTS_LAYOUT);
 pub static CREATE_INSTANCE_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateInstance:outputs",
     size: 16,
@@ -45,13 +43,13 @@ pub static CREATE_INSTANCE_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pInstance", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Instance), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInstance", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Instance), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::Instance), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateInstance = unsafe extern "system" fn(Ptr<InstanceCreateInfo>, Ptr<Opaque>, Ptr<Instance>) -> Result;
@@ -69,12 +67,11 @@ pub static CREATE_INSTANCE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyInstanceParams {
     pub instance: Instance,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyInstanceParams, DESTROY_INSTANCE_PARAMS_LAYOUT, 16);
+image!(DestroyInstanceParams, DESTROY_INSTANCE_PARAMS_LAYOUT);
 pub static DESTROY_INSTANCE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyInstance",
     size: 16,
@@ -83,8 +80,8 @@ pub static DESTROY_INSTANCE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("instance", 0, 1, Ty::Handle(HandleType::Instance)).optional().extern_sync(),
-        f("pAllocator", 8, 1, Ty::Opaque).optional(),
+        Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 8, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Instance },
@@ -104,13 +101,12 @@ pub static DESTROY_INSTANCE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct EnumeratePhysicalDevicesParams {
     pub instance: Instance,
     pub p_physical_device_count: Ptr<u32>,
     pub p_physical_devices: Ptr<PhysicalDevice>,
 }
-structure!(EnumeratePhysicalDevicesParams, ENUMERATE_PHYSICAL_DEVICES_PARAMS_LAYOUT, 24);
+image!(EnumeratePhysicalDevicesParams, ENUMERATE_PHYSICAL_DEVICES_PARAMS_LAYOUT);
 pub static ENUMERATE_PHYSICAL_DEVICES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkEnumeratePhysicalDevices",
     size: 24,
@@ -119,27 +115,26 @@ pub static ENUMERATE_PHYSICAL_DEVICES_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("instance", 0, 1, Ty::Handle(HandleType::Instance)),
-        f("pPhysicalDeviceCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPhysicalDevices", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PhysicalDevice), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPhysicalDeviceCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPhysicalDevices", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PhysicalDevice), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Instance },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::PhysicalDevice), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::PhysicalDevice), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct EnumeratePhysicalDevicesOutputs {
     pub result: Result,
     pub p_physical_device_count: Ptr<u32>,
     pub p_physical_devices: Ptr<PhysicalDevice>,
 }
-structure!(EnumeratePhysicalDevicesOutputs, ENUMERATE_PHYSICAL_DEVICES_OUTPUTS_LAYOUT, 24);
+image!(EnumeratePhysicalDevicesOutputs, ENUMERATE_PHYSICAL_DEVICES_OUTPUTS_LAYOUT);
 pub static ENUMERATE_PHYSICAL_DEVICES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkEnumeratePhysicalDevices:outputs",
     size: 24,
@@ -148,15 +143,15 @@ pub static ENUMERATE_PHYSICAL_DEVICES_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPhysicalDeviceCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPhysicalDevices", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PhysicalDevice), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPhysicalDeviceCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPhysicalDevices", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PhysicalDevice), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::PhysicalDevice), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::PhysicalDevice), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnEnumeratePhysicalDevices = unsafe extern "system" fn(Instance, Ptr<u32>, Ptr<PhysicalDevice>) -> Result;
@@ -174,12 +169,11 @@ pub static ENUMERATE_PHYSICAL_DEVICES_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceFeaturesParams {
     pub physical_device: PhysicalDevice,
     pub p_features: Ptr<PhysicalDeviceFeatures>,
 }
-structure!(GetPhysicalDeviceFeaturesParams, GET_PHYSICAL_DEVICE_FEATURES_PARAMS_LAYOUT, 16);
+image!(GetPhysicalDeviceFeaturesParams, GET_PHYSICAL_DEVICE_FEATURES_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_FEATURES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceFeatures",
     size: 16,
@@ -188,8 +182,8 @@ pub static GET_PHYSICAL_DEVICE_FEATURES_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pFeatures", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FEATURES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFeatures", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FEATURES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -200,11 +194,10 @@ pub static GET_PHYSICAL_DEVICE_FEATURES_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceFeaturesOutputs {
     pub p_features: Ptr<PhysicalDeviceFeatures>,
 }
-structure!(GetPhysicalDeviceFeaturesOutputs, GET_PHYSICAL_DEVICE_FEATURES_OUTPUTS_LAYOUT, 8);
+image!(GetPhysicalDeviceFeaturesOutputs, GET_PHYSICAL_DEVICE_FEATURES_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_FEATURES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceFeatures:outputs",
     size: 8,
@@ -213,7 +206,7 @@ pub static GET_PHYSICAL_DEVICE_FEATURES_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pFeatures", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FEATURES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pFeatures", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FEATURES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FEATURES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -236,13 +229,12 @@ pub static GET_PHYSICAL_DEVICE_FEATURES_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceFormatPropertiesParams {
     pub physical_device: PhysicalDevice,
     pub format: Format,
     pub p_format_properties: Ptr<FormatProperties>,
 }
-structure!(GetPhysicalDeviceFormatPropertiesParams, GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceFormatPropertiesParams, GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceFormatProperties",
     size: 24,
@@ -251,24 +243,23 @@ pub static GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES_PARAMS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("format", 8, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("pFormatProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "format", at: 8, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFormatProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceFormatPropertiesOutputs {
     pub p_format_properties: Ptr<FormatProperties>,
 }
-structure!(GetPhysicalDeviceFormatPropertiesOutputs, GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES_OUTPUTS_LAYOUT, 8);
+image!(GetPhysicalDeviceFormatPropertiesOutputs, GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceFormatProperties:outputs",
     size: 8,
@@ -277,7 +268,7 @@ pub static GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pFormatProperties", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pFormatProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -300,7 +291,6 @@ pub static GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES_COMMAND: CommandDesc = CommandD
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceImageFormatPropertiesParams {
     pub physical_device: PhysicalDevice,
     pub format: Format,
@@ -310,7 +300,7 @@ pub struct GetPhysicalDeviceImageFormatPropertiesParams {
     pub flags: ImageCreateFlags,
     pub p_image_format_properties: Ptr<ImageFormatProperties>,
 }
-structure!(GetPhysicalDeviceImageFormatPropertiesParams, GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES_PARAMS_LAYOUT, 40);
+image!(GetPhysicalDeviceImageFormatPropertiesParams, GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceImageFormatProperties",
     size: 40,
@@ -319,29 +309,28 @@ pub static GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES_PARAMS_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("format", 8, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("type", 12, 1, Ty::Enum(&IMAGE_TYPE_ENUM)),
-        f("tiling", 16, 1, Ty::Enum(&IMAGE_TILING_ENUM)),
-        f("usage", 20, 1, Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM)),
-        f("flags", 24, 1, Ty::Flags(&IMAGE_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("pImageFormatProperties", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "format", at: 8, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "type", at: 12, ty: Ty::Enum(&IMAGE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tiling", at: 16, ty: Ty::Enum(&IMAGE_TILING_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "usage", at: 20, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 24, ty: Ty::Flags(&IMAGE_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pImageFormatProperties", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(28, 4)],
+    gaps: &[Span { at: 28, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceImageFormatPropertiesOutputs {
     pub result: Result,
     pub p_image_format_properties: Ptr<ImageFormatProperties>,
 }
-structure!(GetPhysicalDeviceImageFormatPropertiesOutputs, GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES_OUTPUTS_LAYOUT, 16);
+image!(GetPhysicalDeviceImageFormatPropertiesOutputs, GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceImageFormatProperties:outputs",
     size: 16,
@@ -350,13 +339,13 @@ pub static GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES_OUTPUTS_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pImageFormatProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageFormatProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceImageFormatProperties = unsafe extern "system" fn(PhysicalDevice, Format, ImageType, ImageTiling, ImageUsageFlags, ImageCreateFlags, Ptr<ImageFormatProperties>) -> Result;
@@ -374,12 +363,11 @@ pub static GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES_COMMAND: CommandDesc = Co
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDevicePropertiesParams {
     pub physical_device: PhysicalDevice,
     pub p_properties: Ptr<PhysicalDeviceProperties>,
 }
-structure!(GetPhysicalDevicePropertiesParams, GET_PHYSICAL_DEVICE_PROPERTIES_PARAMS_LAYOUT, 16);
+image!(GetPhysicalDevicePropertiesParams, GET_PHYSICAL_DEVICE_PROPERTIES_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_PROPERTIES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceProperties",
     size: 16,
@@ -388,8 +376,8 @@ pub static GET_PHYSICAL_DEVICE_PROPERTIES_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -400,11 +388,10 @@ pub static GET_PHYSICAL_DEVICE_PROPERTIES_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDevicePropertiesOutputs {
     pub p_properties: Ptr<PhysicalDeviceProperties>,
 }
-structure!(GetPhysicalDevicePropertiesOutputs, GET_PHYSICAL_DEVICE_PROPERTIES_OUTPUTS_LAYOUT, 8);
+image!(GetPhysicalDevicePropertiesOutputs, GET_PHYSICAL_DEVICE_PROPERTIES_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceProperties:outputs",
     size: 8,
@@ -413,7 +400,7 @@ pub static GET_PHYSICAL_DEVICE_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pProperties", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -436,13 +423,12 @@ pub static GET_PHYSICAL_DEVICE_PROPERTIES_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceQueueFamilyPropertiesParams {
     pub physical_device: PhysicalDevice,
     pub p_queue_family_property_count: Ptr<u32>,
     pub p_queue_family_properties: Ptr<QueueFamilyProperties>,
 }
-structure!(GetPhysicalDeviceQueueFamilyPropertiesParams, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceQueueFamilyPropertiesParams, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceQueueFamilyProperties",
     size: 24,
@@ -451,26 +437,25 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES_PARAMS_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pQueueFamilyPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pQueueFamilyProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_PROPERTIES_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueueFamilyPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueueFamilyProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&QUEUE_FAMILY_PROPERTIES_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&QUEUE_FAMILY_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceQueueFamilyPropertiesOutputs {
     pub p_queue_family_property_count: Ptr<u32>,
     pub p_queue_family_properties: Ptr<QueueFamilyProperties>,
 }
-structure!(GetPhysicalDeviceQueueFamilyPropertiesOutputs, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES_OUTPUTS_LAYOUT, 16);
+image!(GetPhysicalDeviceQueueFamilyPropertiesOutputs, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceQueueFamilyProperties:outputs",
     size: 16,
@@ -479,12 +464,12 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES_OUTPUTS_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pQueueFamilyPropertyCount", 0, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pQueueFamilyProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_PROPERTIES_LAYOUT), len: Len::At(through(0, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "pQueueFamilyPropertyCount", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueueFamilyProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_PROPERTIES_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&QUEUE_FAMILY_PROPERTIES_LAYOUT), len: Len::At(through(0, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&QUEUE_FAMILY_PROPERTIES_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
@@ -504,12 +489,11 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES_COMMAND: CommandDesc = Co
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceMemoryPropertiesParams {
     pub physical_device: PhysicalDevice,
     pub p_memory_properties: Ptr<PhysicalDeviceMemoryProperties>,
 }
-structure!(GetPhysicalDeviceMemoryPropertiesParams, GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES_PARAMS_LAYOUT, 16);
+image!(GetPhysicalDeviceMemoryPropertiesParams, GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceMemoryProperties",
     size: 16,
@@ -518,8 +502,8 @@ pub static GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES_PARAMS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pMemoryProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -530,11 +514,10 @@ pub static GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES_PARAMS_LAYOUT: Layout = Layout 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceMemoryPropertiesOutputs {
     pub p_memory_properties: Ptr<PhysicalDeviceMemoryProperties>,
 }
-structure!(GetPhysicalDeviceMemoryPropertiesOutputs, GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES_OUTPUTS_LAYOUT, 8);
+image!(GetPhysicalDeviceMemoryPropertiesOutputs, GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceMemoryProperties:outputs",
     size: 8,
@@ -543,7 +526,7 @@ pub static GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pMemoryProperties", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pMemoryProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -566,12 +549,11 @@ pub static GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES_COMMAND: CommandDesc = CommandD
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetInstanceProcAddrParams {
     pub instance: Instance,
     pub p_name: Ptr<u8>,
 }
-structure!(GetInstanceProcAddrParams, GET_INSTANCE_PROC_ADDR_PARAMS_LAYOUT, 16);
+image!(GetInstanceProcAddrParams, GET_INSTANCE_PROC_ADDR_PARAMS_LAYOUT);
 pub static GET_INSTANCE_PROC_ADDR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetInstanceProcAddr",
     size: 16,
@@ -580,8 +562,8 @@ pub static GET_INSTANCE_PROC_ADDR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("instance", 0, 1, Ty::Handle(HandleType::Instance)).optional(),
-        f("pName", 8, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pName", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Instance },
@@ -592,11 +574,10 @@ pub static GET_INSTANCE_PROC_ADDR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetInstanceProcAddrOutputs {
     pub result: FnPtr,
 }
-structure!(GetInstanceProcAddrOutputs, GET_INSTANCE_PROC_ADDR_OUTPUTS_LAYOUT, 8);
+image!(GetInstanceProcAddrOutputs, GET_INSTANCE_PROC_ADDR_OUTPUTS_LAYOUT);
 pub static GET_INSTANCE_PROC_ADDR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetInstanceProcAddr:outputs",
     size: 8,
@@ -605,7 +586,7 @@ pub static GET_INSTANCE_PROC_ADDR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Opaque),
+        Field { name: "result", at: 0, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Opaque { at: 0 },
@@ -628,12 +609,11 @@ pub static GET_INSTANCE_PROC_ADDR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceProcAddrParams {
     pub device: Device,
     pub p_name: Ptr<u8>,
 }
-structure!(GetDeviceProcAddrParams, GET_DEVICE_PROC_ADDR_PARAMS_LAYOUT, 16);
+image!(GetDeviceProcAddrParams, GET_DEVICE_PROC_ADDR_PARAMS_LAYOUT);
 pub static GET_DEVICE_PROC_ADDR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceProcAddr",
     size: 16,
@@ -642,8 +622,8 @@ pub static GET_DEVICE_PROC_ADDR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pName", 8, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pName", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -654,11 +634,10 @@ pub static GET_DEVICE_PROC_ADDR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceProcAddrOutputs {
     pub result: FnPtr,
 }
-structure!(GetDeviceProcAddrOutputs, GET_DEVICE_PROC_ADDR_OUTPUTS_LAYOUT, 8);
+image!(GetDeviceProcAddrOutputs, GET_DEVICE_PROC_ADDR_OUTPUTS_LAYOUT);
 pub static GET_DEVICE_PROC_ADDR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceProcAddr:outputs",
     size: 8,
@@ -667,7 +646,7 @@ pub static GET_DEVICE_PROC_ADDR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Opaque),
+        Field { name: "result", at: 0, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Opaque { at: 0 },
@@ -690,14 +669,13 @@ pub static GET_DEVICE_PROC_ADDR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateDeviceParams {
     pub physical_device: PhysicalDevice,
     pub p_create_info: Ptr<DeviceCreateInfo>,
     pub p_allocator: Ptr<Opaque>,
     pub p_device: Ptr<Device>,
 }
-structure!(CreateDeviceParams, CREATE_DEVICE_PARAMS_LAYOUT, 32);
+image!(CreateDeviceParams, CREATE_DEVICE_PARAMS_LAYOUT);
 pub static CREATE_DEVICE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateDevice",
     size: 32,
@@ -706,10 +684,10 @@ pub static CREATE_DEVICE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pDevice", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Device), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDevice", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Device), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -722,12 +700,11 @@ pub static CREATE_DEVICE_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateDeviceOutputs {
     pub result: Result,
     pub p_device: Ptr<Device>,
 }
-structure!(CreateDeviceOutputs, CREATE_DEVICE_OUTPUTS_LAYOUT, 16);
+image!(CreateDeviceOutputs, CREATE_DEVICE_OUTPUTS_LAYOUT);
 pub static CREATE_DEVICE_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateDevice:outputs",
     size: 16,
@@ -736,13 +713,13 @@ pub static CREATE_DEVICE_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pDevice", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Device), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDevice", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Device), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::Device), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateDevice = unsafe extern "system" fn(PhysicalDevice, Ptr<DeviceCreateInfo>, Ptr<Opaque>, Ptr<Device>) -> Result;
@@ -760,12 +737,11 @@ pub static CREATE_DEVICE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyDeviceParams {
     pub device: Device,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyDeviceParams, DESTROY_DEVICE_PARAMS_LAYOUT, 16);
+image!(DestroyDeviceParams, DESTROY_DEVICE_PARAMS_LAYOUT);
 pub static DESTROY_DEVICE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyDevice",
     size: 16,
@@ -774,8 +750,8 @@ pub static DESTROY_DEVICE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)).optional().extern_sync(),
-        f("pAllocator", 8, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 8, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -795,13 +771,12 @@ pub static DESTROY_DEVICE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct EnumerateInstanceExtensionPropertiesParams {
     pub p_layer_name: Ptr<u8>,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<ExtensionProperties>,
 }
-structure!(EnumerateInstanceExtensionPropertiesParams, ENUMERATE_INSTANCE_EXTENSION_PROPERTIES_PARAMS_LAYOUT, 24);
+image!(EnumerateInstanceExtensionPropertiesParams, ENUMERATE_INSTANCE_EXTENSION_PROPERTIES_PARAMS_LAYOUT);
 pub static ENUMERATE_INSTANCE_EXTENSION_PROPERTIES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkEnumerateInstanceExtensionProperties",
     size: 24,
@@ -810,27 +785,26 @@ pub static ENUMERATE_INSTANCE_EXTENSION_PROPERTIES_PARAMS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pLayerName", 0, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "pLayerName", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct EnumerateInstanceExtensionPropertiesOutputs {
     pub result: Result,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<ExtensionProperties>,
 }
-structure!(EnumerateInstanceExtensionPropertiesOutputs, ENUMERATE_INSTANCE_EXTENSION_PROPERTIES_OUTPUTS_LAYOUT, 24);
+image!(EnumerateInstanceExtensionPropertiesOutputs, ENUMERATE_INSTANCE_EXTENSION_PROPERTIES_OUTPUTS_LAYOUT);
 pub static ENUMERATE_INSTANCE_EXTENSION_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkEnumerateInstanceExtensionProperties:outputs",
     size: 24,
@@ -839,15 +813,15 @@ pub static ENUMERATE_INSTANCE_EXTENSION_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnEnumerateInstanceExtensionProperties = unsafe extern "system" fn(Ptr<u8>, Ptr<u32>, Ptr<ExtensionProperties>) -> Result;
@@ -865,14 +839,13 @@ pub static ENUMERATE_INSTANCE_EXTENSION_PROPERTIES_COMMAND: CommandDesc = Comman
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct EnumerateDeviceExtensionPropertiesParams {
     pub physical_device: PhysicalDevice,
     pub p_layer_name: Ptr<u8>,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<ExtensionProperties>,
 }
-structure!(EnumerateDeviceExtensionPropertiesParams, ENUMERATE_DEVICE_EXTENSION_PROPERTIES_PARAMS_LAYOUT, 32);
+image!(EnumerateDeviceExtensionPropertiesParams, ENUMERATE_DEVICE_EXTENSION_PROPERTIES_PARAMS_LAYOUT);
 pub static ENUMERATE_DEVICE_EXTENSION_PROPERTIES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkEnumerateDeviceExtensionProperties",
     size: 32,
@@ -881,29 +854,28 @@ pub static ENUMERATE_DEVICE_EXTENSION_PROPERTIES_PARAMS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pLayerName", 8, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pPropertyCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLayerName", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct EnumerateDeviceExtensionPropertiesOutputs {
     pub result: Result,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<ExtensionProperties>,
 }
-structure!(EnumerateDeviceExtensionPropertiesOutputs, ENUMERATE_DEVICE_EXTENSION_PROPERTIES_OUTPUTS_LAYOUT, 24);
+image!(EnumerateDeviceExtensionPropertiesOutputs, ENUMERATE_DEVICE_EXTENSION_PROPERTIES_OUTPUTS_LAYOUT);
 pub static ENUMERATE_DEVICE_EXTENSION_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkEnumerateDeviceExtensionProperties:outputs",
     size: 24,
@@ -912,15 +884,15 @@ pub static ENUMERATE_DEVICE_EXTENSION_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnEnumerateDeviceExtensionProperties = unsafe extern "system" fn(PhysicalDevice, Ptr<u8>, Ptr<u32>, Ptr<ExtensionProperties>) -> Result;
@@ -938,12 +910,11 @@ pub static ENUMERATE_DEVICE_EXTENSION_PROPERTIES_COMMAND: CommandDesc = CommandD
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct EnumerateInstanceLayerPropertiesParams {
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<LayerProperties>,
 }
-structure!(EnumerateInstanceLayerPropertiesParams, ENUMERATE_INSTANCE_LAYER_PROPERTIES_PARAMS_LAYOUT, 16);
+image!(EnumerateInstanceLayerPropertiesParams, ENUMERATE_INSTANCE_LAYER_PROPERTIES_PARAMS_LAYOUT);
 pub static ENUMERATE_INSTANCE_LAYER_PROPERTIES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkEnumerateInstanceLayerProperties",
     size: 16,
@@ -952,25 +923,24 @@ pub static ENUMERATE_INSTANCE_LAYER_PROPERTIES_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pPropertyCount", 0, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(through(0, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "pPropertyCount", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(through(0, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct EnumerateInstanceLayerPropertiesOutputs {
     pub result: Result,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<LayerProperties>,
 }
-structure!(EnumerateInstanceLayerPropertiesOutputs, ENUMERATE_INSTANCE_LAYER_PROPERTIES_OUTPUTS_LAYOUT, 24);
+image!(EnumerateInstanceLayerPropertiesOutputs, ENUMERATE_INSTANCE_LAYER_PROPERTIES_OUTPUTS_LAYOUT);
 pub static ENUMERATE_INSTANCE_LAYER_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkEnumerateInstanceLayerProperties:outputs",
     size: 24,
@@ -979,15 +949,15 @@ pub static ENUMERATE_INSTANCE_LAYER_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnEnumerateInstanceLayerProperties = unsafe extern "system" fn(Ptr<u32>, Ptr<LayerProperties>) -> Result;
@@ -1005,13 +975,12 @@ pub static ENUMERATE_INSTANCE_LAYER_PROPERTIES_COMMAND: CommandDesc = CommandDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct EnumerateDeviceLayerPropertiesParams {
     pub physical_device: PhysicalDevice,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<LayerProperties>,
 }
-structure!(EnumerateDeviceLayerPropertiesParams, ENUMERATE_DEVICE_LAYER_PROPERTIES_PARAMS_LAYOUT, 24);
+image!(EnumerateDeviceLayerPropertiesParams, ENUMERATE_DEVICE_LAYER_PROPERTIES_PARAMS_LAYOUT);
 pub static ENUMERATE_DEVICE_LAYER_PROPERTIES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkEnumerateDeviceLayerProperties",
     size: 24,
@@ -1020,27 +989,26 @@ pub static ENUMERATE_DEVICE_LAYER_PROPERTIES_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct EnumerateDeviceLayerPropertiesOutputs {
     pub result: Result,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<LayerProperties>,
 }
-structure!(EnumerateDeviceLayerPropertiesOutputs, ENUMERATE_DEVICE_LAYER_PROPERTIES_OUTPUTS_LAYOUT, 24);
+image!(EnumerateDeviceLayerPropertiesOutputs, ENUMERATE_DEVICE_LAYER_PROPERTIES_OUTPUTS_LAYOUT);
 pub static ENUMERATE_DEVICE_LAYER_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkEnumerateDeviceLayerProperties:outputs",
     size: 24,
@@ -1049,15 +1017,15 @@ pub static ENUMERATE_DEVICE_LAYER_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&LAYER_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnEnumerateDeviceLayerProperties = unsafe extern "system" fn(PhysicalDevice, Ptr<u32>, Ptr<LayerProperties>) -> Result;
@@ -1075,14 +1043,13 @@ pub static ENUMERATE_DEVICE_LAYER_PROPERTIES_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceQueueParams {
     pub device: Device,
     pub queue_family_index: u32,
     pub queue_index: u32,
     pub p_queue: Ptr<Queue>,
 }
-structure!(GetDeviceQueueParams, GET_DEVICE_QUEUE_PARAMS_LAYOUT, 24);
+image!(GetDeviceQueueParams, GET_DEVICE_QUEUE_PARAMS_LAYOUT);
 pub static GET_DEVICE_QUEUE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceQueue",
     size: 24,
@@ -1091,10 +1058,10 @@ pub static GET_DEVICE_QUEUE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("queueFamilyIndex", 8, 1, Ty::U32),
-        f("queueIndex", 12, 1, Ty::U32),
-        f("pQueue", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Queue), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queueFamilyIndex", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queueIndex", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueue", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Queue), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1105,11 +1072,10 @@ pub static GET_DEVICE_QUEUE_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceQueueOutputs {
     pub p_queue: Ptr<Queue>,
 }
-structure!(GetDeviceQueueOutputs, GET_DEVICE_QUEUE_OUTPUTS_LAYOUT, 8);
+image!(GetDeviceQueueOutputs, GET_DEVICE_QUEUE_OUTPUTS_LAYOUT);
 pub static GET_DEVICE_QUEUE_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceQueue:outputs",
     size: 8,
@@ -1118,7 +1084,7 @@ pub static GET_DEVICE_QUEUE_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pQueue", 0, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Queue), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pQueue", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Queue), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Handle(HandleType::Queue), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -1141,14 +1107,13 @@ pub static GET_DEVICE_QUEUE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct QueueSubmitParams {
     pub queue: Queue,
     pub submit_count: u32,
     pub p_submits: Ptr<SubmitInfo>,
     pub fence: Fence,
 }
-structure!(QueueSubmitParams, QUEUE_SUBMIT_PARAMS_LAYOUT, 32);
+image!(QueueSubmitParams, QUEUE_SUBMIT_PARAMS_LAYOUT);
 pub static QUEUE_SUBMIT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkQueueSubmit",
     size: 32,
@@ -1157,26 +1122,25 @@ pub static QUEUE_SUBMIT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("queue", 0, 1, Ty::Handle(HandleType::Queue)).extern_sync(),
-        f("submitCount", 8, 1, Ty::U32).optional(),
-        f("pSubmits", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SUBMIT_INFO_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("fence", 24, 1, Ty::Handle(HandleType::Fence)).optional().extern_sync(),
+        Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "submitCount", at: 8, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSubmits", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBMIT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fence", at: 24, ty: Ty::Handle(HandleType::Fence), count: 1, is_optional: true, is_extern_sync: true },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Queue },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SUBMIT_INFO_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SUBMIT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Handles { at: 24, count: 1, ty: HandleType::Fence },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct QueueSubmitOutputs {
     pub result: Result,
 }
-structure!(QueueSubmitOutputs, QUEUE_SUBMIT_OUTPUTS_LAYOUT, 8);
+image!(QueueSubmitOutputs, QUEUE_SUBMIT_OUTPUTS_LAYOUT);
 pub static QUEUE_SUBMIT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkQueueSubmit:outputs",
     size: 8,
@@ -1185,10 +1149,10 @@ pub static QUEUE_SUBMIT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnQueueSubmit = unsafe extern "system" fn(Queue, u32, Ptr<SubmitInfo>, Fence) -> Result;
@@ -1206,11 +1170,10 @@ pub static QUEUE_SUBMIT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct QueueWaitIdleParams {
     pub queue: Queue,
 }
-structure!(QueueWaitIdleParams, QUEUE_WAIT_IDLE_PARAMS_LAYOUT, 8);
+image!(QueueWaitIdleParams, QUEUE_WAIT_IDLE_PARAMS_LAYOUT);
 pub static QUEUE_WAIT_IDLE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkQueueWaitIdle",
     size: 8,
@@ -1219,7 +1182,7 @@ pub static QUEUE_WAIT_IDLE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("queue", 0, 1, Ty::Handle(HandleType::Queue)).extern_sync(),
+        Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Queue },
@@ -1229,11 +1192,10 @@ pub static QUEUE_WAIT_IDLE_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct QueueWaitIdleOutputs {
     pub result: Result,
 }
-structure!(QueueWaitIdleOutputs, QUEUE_WAIT_IDLE_OUTPUTS_LAYOUT, 8);
+image!(QueueWaitIdleOutputs, QUEUE_WAIT_IDLE_OUTPUTS_LAYOUT);
 pub static QUEUE_WAIT_IDLE_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkQueueWaitIdle:outputs",
     size: 8,
@@ -1242,10 +1204,10 @@ pub static QUEUE_WAIT_IDLE_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnQueueWaitIdle = unsafe extern "system" fn(Queue) -> Result;
@@ -1263,11 +1225,10 @@ pub static QUEUE_WAIT_IDLE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DeviceWaitIdleParams {
     pub device: Device,
 }
-structure!(DeviceWaitIdleParams, DEVICE_WAIT_IDLE_PARAMS_LAYOUT, 8);
+image!(DeviceWaitIdleParams, DEVICE_WAIT_IDLE_PARAMS_LAYOUT);
 pub static DEVICE_WAIT_IDLE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDeviceWaitIdle",
     size: 8,
@@ -1276,7 +1237,7 @@ pub static DEVICE_WAIT_IDLE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1286,11 +1247,10 @@ pub static DEVICE_WAIT_IDLE_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DeviceWaitIdleOutputs {
     pub result: Result,
 }
-structure!(DeviceWaitIdleOutputs, DEVICE_WAIT_IDLE_OUTPUTS_LAYOUT, 8);
+image!(DeviceWaitIdleOutputs, DEVICE_WAIT_IDLE_OUTPUTS_LAYOUT);
 pub static DEVICE_WAIT_IDLE_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkDeviceWaitIdle:outputs",
     size: 8,
@@ -1299,10 +1259,10 @@ pub static DEVICE_WAIT_IDLE_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnDeviceWaitIdle = unsafe extern "system" fn(Device) -> Result;
@@ -1320,14 +1280,13 @@ pub static DEVICE_WAIT_IDLE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct AllocateMemoryParams {
     pub device: Device,
     pub p_allocate_info: Ptr<MemoryAllocateInfo>,
     pub p_allocator: Ptr<Opaque>,
     pub p_memory: Ptr<DeviceMemory>,
 }
-structure!(AllocateMemoryParams, ALLOCATE_MEMORY_PARAMS_LAYOUT, 32);
+image!(AllocateMemoryParams, ALLOCATE_MEMORY_PARAMS_LAYOUT);
 pub static ALLOCATE_MEMORY_PARAMS_LAYOUT: Layout = Layout {
     name: "vkAllocateMemory",
     size: 32,
@@ -1336,10 +1295,10 @@ pub static ALLOCATE_MEMORY_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pAllocateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_ALLOCATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pMemory", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DeviceMemory), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_ALLOCATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pMemory", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DeviceMemory), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1352,12 +1311,11 @@ pub static ALLOCATE_MEMORY_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct AllocateMemoryOutputs {
     pub result: Result,
     pub p_memory: Ptr<DeviceMemory>,
 }
-structure!(AllocateMemoryOutputs, ALLOCATE_MEMORY_OUTPUTS_LAYOUT, 16);
+image!(AllocateMemoryOutputs, ALLOCATE_MEMORY_OUTPUTS_LAYOUT);
 pub static ALLOCATE_MEMORY_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkAllocateMemory:outputs",
     size: 16,
@@ -1366,13 +1324,13 @@ pub static ALLOCATE_MEMORY_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pMemory", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DeviceMemory), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemory", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DeviceMemory), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DeviceMemory), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnAllocateMemory = unsafe extern "system" fn(Device, Ptr<MemoryAllocateInfo>, Ptr<Opaque>, Ptr<DeviceMemory>) -> Result;
@@ -1390,13 +1348,12 @@ pub static ALLOCATE_MEMORY_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct FreeMemoryParams {
     pub device: Device,
     pub memory: DeviceMemory,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(FreeMemoryParams, FREE_MEMORY_PARAMS_LAYOUT, 24);
+image!(FreeMemoryParams, FREE_MEMORY_PARAMS_LAYOUT);
 pub static FREE_MEMORY_PARAMS_LAYOUT: Layout = Layout {
     name: "vkFreeMemory",
     size: 24,
@@ -1405,9 +1362,9 @@ pub static FREE_MEMORY_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("memory", 8, 1, Ty::Handle(HandleType::DeviceMemory)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memory", at: 8, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1428,7 +1385,6 @@ pub static FREE_MEMORY_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct MapMemoryParams {
     pub device: Device,
     pub memory: DeviceMemory,
@@ -1437,7 +1393,7 @@ pub struct MapMemoryParams {
     pub flags: MemoryMapFlags,
     pub pp_data: Ptr<Opaque>,
 }
-structure!(MapMemoryParams, MAP_MEMORY_PARAMS_LAYOUT, 48);
+image!(MapMemoryParams, MAP_MEMORY_PARAMS_LAYOUT);
 pub static MAP_MEMORY_PARAMS_LAYOUT: Layout = Layout {
     name: "vkMapMemory",
     size: 48,
@@ -1446,29 +1402,28 @@ pub static MAP_MEMORY_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("memory", 8, 1, Ty::Handle(HandleType::DeviceMemory)).extern_sync(),
-        f("offset", 16, 1, Ty::U64),
-        f("size", 24, 1, Ty::U64),
-        f("flags", 32, 1, Ty::Flags(&MEMORY_MAP_FLAG_BITS_ENUM)).optional(),
-        f("ppData", 40, 1, Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memory", at: 8, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "offset", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 32, ty: Ty::Flags(&MEMORY_MAP_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "ppData", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::DeviceMemory },
         Work::Pointer { at: 40, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(36, 4)],
+    gaps: &[Span { at: 36, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct MapMemoryOutputs {
     pub result: Result,
     pub pp_data: Ptr<Opaque>,
 }
-structure!(MapMemoryOutputs, MAP_MEMORY_OUTPUTS_LAYOUT, 16);
+image!(MapMemoryOutputs, MAP_MEMORY_OUTPUTS_LAYOUT);
 pub static MAP_MEMORY_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkMapMemory:outputs",
     size: 16,
@@ -1477,13 +1432,13 @@ pub static MAP_MEMORY_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("ppData", 8, 1, Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ppData", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnMapMemory = unsafe extern "system" fn(Device, DeviceMemory, u64, u64, MemoryMapFlags, Ptr<Opaque>) -> Result;
@@ -1501,12 +1456,11 @@ pub static MAP_MEMORY_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct UnmapMemoryParams {
     pub device: Device,
     pub memory: DeviceMemory,
 }
-structure!(UnmapMemoryParams, UNMAP_MEMORY_PARAMS_LAYOUT, 16);
+image!(UnmapMemoryParams, UNMAP_MEMORY_PARAMS_LAYOUT);
 pub static UNMAP_MEMORY_PARAMS_LAYOUT: Layout = Layout {
     name: "vkUnmapMemory",
     size: 16,
@@ -1515,8 +1469,8 @@ pub static UNMAP_MEMORY_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("memory", 8, 1, Ty::Handle(HandleType::DeviceMemory)).extern_sync(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memory", at: 8, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1536,13 +1490,12 @@ pub static UNMAP_MEMORY_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct FlushMappedMemoryRangesParams {
     pub device: Device,
     pub memory_range_count: u32,
     pub p_memory_ranges: Ptr<MappedMemoryRange>,
 }
-structure!(FlushMappedMemoryRangesParams, FLUSH_MAPPED_MEMORY_RANGES_PARAMS_LAYOUT, 24);
+image!(FlushMappedMemoryRangesParams, FLUSH_MAPPED_MEMORY_RANGES_PARAMS_LAYOUT);
 pub static FLUSH_MAPPED_MEMORY_RANGES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkFlushMappedMemoryRanges",
     size: 24,
@@ -1551,24 +1504,23 @@ pub static FLUSH_MAPPED_MEMORY_RANGES_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("memoryRangeCount", 8, 1, Ty::U32),
-        f("pMemoryRanges", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MAPPED_MEMORY_RANGE_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryRangeCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRanges", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MAPPED_MEMORY_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MAPPED_MEMORY_RANGE_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MAPPED_MEMORY_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct FlushMappedMemoryRangesOutputs {
     pub result: Result,
 }
-structure!(FlushMappedMemoryRangesOutputs, FLUSH_MAPPED_MEMORY_RANGES_OUTPUTS_LAYOUT, 8);
+image!(FlushMappedMemoryRangesOutputs, FLUSH_MAPPED_MEMORY_RANGES_OUTPUTS_LAYOUT);
 pub static FLUSH_MAPPED_MEMORY_RANGES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkFlushMappedMemoryRanges:outputs",
     size: 8,
@@ -1577,10 +1529,10 @@ pub static FLUSH_MAPPED_MEMORY_RANGES_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnFlushMappedMemoryRanges = unsafe extern "system" fn(Device, u32, Ptr<MappedMemoryRange>) -> Result;
@@ -1598,13 +1550,12 @@ pub static FLUSH_MAPPED_MEMORY_RANGES_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct InvalidateMappedMemoryRangesParams {
     pub device: Device,
     pub memory_range_count: u32,
     pub p_memory_ranges: Ptr<MappedMemoryRange>,
 }
-structure!(InvalidateMappedMemoryRangesParams, INVALIDATE_MAPPED_MEMORY_RANGES_PARAMS_LAYOUT, 24);
+image!(InvalidateMappedMemoryRangesParams, INVALIDATE_MAPPED_MEMORY_RANGES_PARAMS_LAYOUT);
 pub static INVALIDATE_MAPPED_MEMORY_RANGES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkInvalidateMappedMemoryRanges",
     size: 24,
@@ -1613,24 +1564,23 @@ pub static INVALIDATE_MAPPED_MEMORY_RANGES_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("memoryRangeCount", 8, 1, Ty::U32),
-        f("pMemoryRanges", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MAPPED_MEMORY_RANGE_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryRangeCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRanges", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MAPPED_MEMORY_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MAPPED_MEMORY_RANGE_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MAPPED_MEMORY_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct InvalidateMappedMemoryRangesOutputs {
     pub result: Result,
 }
-structure!(InvalidateMappedMemoryRangesOutputs, INVALIDATE_MAPPED_MEMORY_RANGES_OUTPUTS_LAYOUT, 8);
+image!(InvalidateMappedMemoryRangesOutputs, INVALIDATE_MAPPED_MEMORY_RANGES_OUTPUTS_LAYOUT);
 pub static INVALIDATE_MAPPED_MEMORY_RANGES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkInvalidateMappedMemoryRanges:outputs",
     size: 8,
@@ -1639,10 +1589,10 @@ pub static INVALIDATE_MAPPED_MEMORY_RANGES_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnInvalidateMappedMemoryRanges = unsafe extern "system" fn(Device, u32, Ptr<MappedMemoryRange>) -> Result;
@@ -1660,13 +1610,12 @@ pub static INVALIDATE_MAPPED_MEMORY_RANGES_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceMemoryCommitmentParams {
     pub device: Device,
     pub memory: DeviceMemory,
     pub p_committed_memory_in_bytes: Ptr<u64>,
 }
-structure!(GetDeviceMemoryCommitmentParams, GET_DEVICE_MEMORY_COMMITMENT_PARAMS_LAYOUT, 24);
+image!(GetDeviceMemoryCommitmentParams, GET_DEVICE_MEMORY_COMMITMENT_PARAMS_LAYOUT);
 pub static GET_DEVICE_MEMORY_COMMITMENT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceMemoryCommitment",
     size: 24,
@@ -1675,9 +1624,9 @@ pub static GET_DEVICE_MEMORY_COMMITMENT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("memory", 8, 1, Ty::Handle(HandleType::DeviceMemory)),
-        f("pCommittedMemoryInBytes", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memory", at: 8, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCommittedMemoryInBytes", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1689,11 +1638,10 @@ pub static GET_DEVICE_MEMORY_COMMITMENT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceMemoryCommitmentOutputs {
     pub p_committed_memory_in_bytes: Ptr<u64>,
 }
-structure!(GetDeviceMemoryCommitmentOutputs, GET_DEVICE_MEMORY_COMMITMENT_OUTPUTS_LAYOUT, 8);
+image!(GetDeviceMemoryCommitmentOutputs, GET_DEVICE_MEMORY_COMMITMENT_OUTPUTS_LAYOUT);
 pub static GET_DEVICE_MEMORY_COMMITMENT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceMemoryCommitment:outputs",
     size: 8,
@@ -1702,7 +1650,7 @@ pub static GET_DEVICE_MEMORY_COMMITMENT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pCommittedMemoryInBytes", 0, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pCommittedMemoryInBytes", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -1725,14 +1673,13 @@ pub static GET_DEVICE_MEMORY_COMMITMENT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct BindBufferMemoryParams {
     pub device: Device,
     pub buffer: Buffer,
     pub memory: DeviceMemory,
     pub memory_offset: u64,
 }
-structure!(BindBufferMemoryParams, BIND_BUFFER_MEMORY_PARAMS_LAYOUT, 32);
+image!(BindBufferMemoryParams, BIND_BUFFER_MEMORY_PARAMS_LAYOUT);
 pub static BIND_BUFFER_MEMORY_PARAMS_LAYOUT: Layout = Layout {
     name: "vkBindBufferMemory",
     size: 32,
@@ -1741,10 +1688,10 @@ pub static BIND_BUFFER_MEMORY_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("buffer", 8, 1, Ty::Handle(HandleType::Buffer)).extern_sync(),
-        f("memory", 16, 1, Ty::Handle(HandleType::DeviceMemory)),
-        f("memoryOffset", 24, 1, Ty::U64),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "buffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "memory", at: 16, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryOffset", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1756,11 +1703,10 @@ pub static BIND_BUFFER_MEMORY_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct BindBufferMemoryOutputs {
     pub result: Result,
 }
-structure!(BindBufferMemoryOutputs, BIND_BUFFER_MEMORY_OUTPUTS_LAYOUT, 8);
+image!(BindBufferMemoryOutputs, BIND_BUFFER_MEMORY_OUTPUTS_LAYOUT);
 pub static BIND_BUFFER_MEMORY_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkBindBufferMemory:outputs",
     size: 8,
@@ -1769,10 +1715,10 @@ pub static BIND_BUFFER_MEMORY_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnBindBufferMemory = unsafe extern "system" fn(Device, Buffer, DeviceMemory, u64) -> Result;
@@ -1790,14 +1736,13 @@ pub static BIND_BUFFER_MEMORY_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct BindImageMemoryParams {
     pub device: Device,
     pub image: Image,
     pub memory: DeviceMemory,
     pub memory_offset: u64,
 }
-structure!(BindImageMemoryParams, BIND_IMAGE_MEMORY_PARAMS_LAYOUT, 32);
+image!(BindImageMemoryParams, BIND_IMAGE_MEMORY_PARAMS_LAYOUT);
 pub static BIND_IMAGE_MEMORY_PARAMS_LAYOUT: Layout = Layout {
     name: "vkBindImageMemory",
     size: 32,
@@ -1806,10 +1751,10 @@ pub static BIND_IMAGE_MEMORY_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("image", 8, 1, Ty::Handle(HandleType::Image)).extern_sync(),
-        f("memory", 16, 1, Ty::Handle(HandleType::DeviceMemory)),
-        f("memoryOffset", 24, 1, Ty::U64),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "image", at: 8, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "memory", at: 16, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryOffset", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1821,11 +1766,10 @@ pub static BIND_IMAGE_MEMORY_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct BindImageMemoryOutputs {
     pub result: Result,
 }
-structure!(BindImageMemoryOutputs, BIND_IMAGE_MEMORY_OUTPUTS_LAYOUT, 8);
+image!(BindImageMemoryOutputs, BIND_IMAGE_MEMORY_OUTPUTS_LAYOUT);
 pub static BIND_IMAGE_MEMORY_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkBindImageMemory:outputs",
     size: 8,
@@ -1834,10 +1778,10 @@ pub static BIND_IMAGE_MEMORY_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnBindImageMemory = unsafe extern "system" fn(Device, Image, DeviceMemory, u64) -> Result;
@@ -1855,13 +1799,12 @@ pub static BIND_IMAGE_MEMORY_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetBufferMemoryRequirementsParams {
     pub device: Device,
     pub buffer: Buffer,
     pub p_memory_requirements: Ptr<MemoryRequirements>,
 }
-structure!(GetBufferMemoryRequirementsParams, GET_BUFFER_MEMORY_REQUIREMENTS_PARAMS_LAYOUT, 24);
+image!(GetBufferMemoryRequirementsParams, GET_BUFFER_MEMORY_REQUIREMENTS_PARAMS_LAYOUT);
 pub static GET_BUFFER_MEMORY_REQUIREMENTS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetBufferMemoryRequirements",
     size: 24,
@@ -1870,9 +1813,9 @@ pub static GET_BUFFER_MEMORY_REQUIREMENTS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("buffer", 8, 1, Ty::Handle(HandleType::Buffer)),
-        f("pMemoryRequirements", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "buffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1884,11 +1827,10 @@ pub static GET_BUFFER_MEMORY_REQUIREMENTS_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetBufferMemoryRequirementsOutputs {
     pub p_memory_requirements: Ptr<MemoryRequirements>,
 }
-structure!(GetBufferMemoryRequirementsOutputs, GET_BUFFER_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT, 8);
+image!(GetBufferMemoryRequirementsOutputs, GET_BUFFER_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT);
 pub static GET_BUFFER_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetBufferMemoryRequirements:outputs",
     size: 8,
@@ -1897,7 +1839,7 @@ pub static GET_BUFFER_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pMemoryRequirements", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -1920,13 +1862,12 @@ pub static GET_BUFFER_MEMORY_REQUIREMENTS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageMemoryRequirementsParams {
     pub device: Device,
     pub image: Image,
     pub p_memory_requirements: Ptr<MemoryRequirements>,
 }
-structure!(GetImageMemoryRequirementsParams, GET_IMAGE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT, 24);
+image!(GetImageMemoryRequirementsParams, GET_IMAGE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT);
 pub static GET_IMAGE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetImageMemoryRequirements",
     size: 24,
@@ -1935,9 +1876,9 @@ pub static GET_IMAGE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("image", 8, 1, Ty::Handle(HandleType::Image)),
-        f("pMemoryRequirements", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "image", at: 8, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1949,11 +1890,10 @@ pub static GET_IMAGE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageMemoryRequirementsOutputs {
     pub p_memory_requirements: Ptr<MemoryRequirements>,
 }
-structure!(GetImageMemoryRequirementsOutputs, GET_IMAGE_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT, 8);
+image!(GetImageMemoryRequirementsOutputs, GET_IMAGE_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT);
 pub static GET_IMAGE_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetImageMemoryRequirements:outputs",
     size: 8,
@@ -1962,7 +1902,7 @@ pub static GET_IMAGE_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pMemoryRequirements", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -1985,14 +1925,13 @@ pub static GET_IMAGE_MEMORY_REQUIREMENTS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageSparseMemoryRequirementsParams {
     pub device: Device,
     pub image: Image,
     pub p_sparse_memory_requirement_count: Ptr<u32>,
     pub p_sparse_memory_requirements: Ptr<SparseImageMemoryRequirements>,
 }
-structure!(GetImageSparseMemoryRequirementsParams, GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT, 32);
+image!(GetImageSparseMemoryRequirementsParams, GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT);
 pub static GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetImageSparseMemoryRequirements",
     size: 32,
@@ -2001,28 +1940,27 @@ pub static GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("image", 8, 1, Ty::Handle(HandleType::Image)),
-        f("pSparseMemoryRequirementCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSparseMemoryRequirements", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "image", at: 8, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSparseMemoryRequirementCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSparseMemoryRequirements", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::Image },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageSparseMemoryRequirementsOutputs {
     pub p_sparse_memory_requirement_count: Ptr<u32>,
     pub p_sparse_memory_requirements: Ptr<SparseImageMemoryRequirements>,
 }
-structure!(GetImageSparseMemoryRequirementsOutputs, GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT, 16);
+image!(GetImageSparseMemoryRequirementsOutputs, GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT);
 pub static GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetImageSparseMemoryRequirements:outputs",
     size: 16,
@@ -2031,12 +1969,12 @@ pub static GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pSparseMemoryRequirementCount", 0, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSparseMemoryRequirements", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::At(through(0, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "pSparseMemoryRequirementCount", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSparseMemoryRequirements", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::At(through(0, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
@@ -2056,7 +1994,6 @@ pub static GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS_COMMAND: CommandDesc = CommandDe
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceSparseImageFormatPropertiesParams {
     pub physical_device: PhysicalDevice,
     pub format: Format,
@@ -2067,7 +2004,7 @@ pub struct GetPhysicalDeviceSparseImageFormatPropertiesParams {
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<SparseImageFormatProperties>,
 }
-structure!(GetPhysicalDeviceSparseImageFormatPropertiesParams, GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES_PARAMS_LAYOUT, 48);
+image!(GetPhysicalDeviceSparseImageFormatPropertiesParams, GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceSparseImageFormatProperties",
     size: 48,
@@ -2076,31 +2013,30 @@ pub static GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES_PARAMS_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("format", 8, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("type", 12, 1, Ty::Enum(&IMAGE_TYPE_ENUM)),
-        f("samples", 16, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)),
-        f("usage", 20, 1, Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM)),
-        f("tiling", 24, 1, Ty::Enum(&IMAGE_TILING_ENUM)),
-        f("pPropertyCount", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::At(through(32, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "format", at: 8, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "type", at: 12, ty: Ty::Enum(&IMAGE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samples", at: 16, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "usage", at: 20, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tiling", at: 24, ty: Ty::Enum(&IMAGE_TILING_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::At(Place { through: 32, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::At(through(32, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::At(Place { through: 32, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(28, 4)],
+    gaps: &[Span { at: 28, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceSparseImageFormatPropertiesOutputs {
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<SparseImageFormatProperties>,
 }
-structure!(GetPhysicalDeviceSparseImageFormatPropertiesOutputs, GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES_OUTPUTS_LAYOUT, 16);
+image!(GetPhysicalDeviceSparseImageFormatPropertiesOutputs, GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceSparseImageFormatProperties:outputs",
     size: 16,
@@ -2109,12 +2045,12 @@ pub static GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES_OUTPUTS_LAYOUT: La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pPropertyCount", 0, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::At(through(0, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "pPropertyCount", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::At(through(0, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
@@ -2134,14 +2070,13 @@ pub static GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES_COMMAND: CommandDe
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct QueueBindSparseParams {
     pub queue: Queue,
     pub bind_info_count: u32,
     pub p_bind_info: Ptr<BindSparseInfo>,
     pub fence: Fence,
 }
-structure!(QueueBindSparseParams, QUEUE_BIND_SPARSE_PARAMS_LAYOUT, 32);
+image!(QueueBindSparseParams, QUEUE_BIND_SPARSE_PARAMS_LAYOUT);
 pub static QUEUE_BIND_SPARSE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkQueueBindSparse",
     size: 32,
@@ -2150,26 +2085,25 @@ pub static QUEUE_BIND_SPARSE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("queue", 0, 1, Ty::Handle(HandleType::Queue)).extern_sync(),
-        f("bindInfoCount", 8, 1, Ty::U32).optional(),
-        f("pBindInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BIND_SPARSE_INFO_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("fence", 24, 1, Ty::Handle(HandleType::Fence)).optional().extern_sync(),
+        Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "bindInfoCount", at: 8, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pBindInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_SPARSE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fence", at: 24, ty: Ty::Handle(HandleType::Fence), count: 1, is_optional: true, is_extern_sync: true },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Queue },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_SPARSE_INFO_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_SPARSE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Handles { at: 24, count: 1, ty: HandleType::Fence },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct QueueBindSparseOutputs {
     pub result: Result,
 }
-structure!(QueueBindSparseOutputs, QUEUE_BIND_SPARSE_OUTPUTS_LAYOUT, 8);
+image!(QueueBindSparseOutputs, QUEUE_BIND_SPARSE_OUTPUTS_LAYOUT);
 pub static QUEUE_BIND_SPARSE_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkQueueBindSparse:outputs",
     size: 8,
@@ -2178,10 +2112,10 @@ pub static QUEUE_BIND_SPARSE_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnQueueBindSparse = unsafe extern "system" fn(Queue, u32, Ptr<BindSparseInfo>, Fence) -> Result;
@@ -2199,14 +2133,13 @@ pub static QUEUE_BIND_SPARSE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateFenceParams {
     pub device: Device,
     pub p_create_info: Ptr<FenceCreateInfo>,
     pub p_allocator: Ptr<Opaque>,
     pub p_fence: Ptr<Fence>,
 }
-structure!(CreateFenceParams, CREATE_FENCE_PARAMS_LAYOUT, 32);
+image!(CreateFenceParams, CREATE_FENCE_PARAMS_LAYOUT);
 pub static CREATE_FENCE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateFence",
     size: 32,
@@ -2215,10 +2148,10 @@ pub static CREATE_FENCE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&FENCE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pFence", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Fence), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&FENCE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pFence", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Fence), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -2231,12 +2164,11 @@ pub static CREATE_FENCE_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateFenceOutputs {
     pub result: Result,
     pub p_fence: Ptr<Fence>,
 }
-structure!(CreateFenceOutputs, CREATE_FENCE_OUTPUTS_LAYOUT, 16);
+image!(CreateFenceOutputs, CREATE_FENCE_OUTPUTS_LAYOUT);
 pub static CREATE_FENCE_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateFence:outputs",
     size: 16,
@@ -2245,13 +2177,13 @@ pub static CREATE_FENCE_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pFence", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Fence), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFence", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Fence), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::Fence), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateFence = unsafe extern "system" fn(Device, Ptr<FenceCreateInfo>, Ptr<Opaque>, Ptr<Fence>) -> Result;
@@ -2269,13 +2201,12 @@ pub static CREATE_FENCE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyFenceParams {
     pub device: Device,
     pub fence: Fence,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyFenceParams, DESTROY_FENCE_PARAMS_LAYOUT, 24);
+image!(DestroyFenceParams, DESTROY_FENCE_PARAMS_LAYOUT);
 pub static DESTROY_FENCE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyFence",
     size: 24,
@@ -2284,9 +2215,9 @@ pub static DESTROY_FENCE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("fence", 8, 1, Ty::Handle(HandleType::Fence)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fence", at: 8, ty: Ty::Handle(HandleType::Fence), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -2307,13 +2238,12 @@ pub static DESTROY_FENCE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ResetFencesParams {
     pub device: Device,
     pub fence_count: u32,
     pub p_fences: Ptr<Fence>,
 }
-structure!(ResetFencesParams, RESET_FENCES_PARAMS_LAYOUT, 24);
+image!(ResetFencesParams, RESET_FENCES_PARAMS_LAYOUT);
 pub static RESET_FENCES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkResetFences",
     size: 24,
@@ -2322,24 +2252,23 @@ pub static RESET_FENCES_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("fenceCount", 8, 1, Ty::U32),
-        f("pFences", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Fence), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })).extern_sync(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fenceCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFences", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Fence), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Fence), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Fence), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ResetFencesOutputs {
     pub result: Result,
 }
-structure!(ResetFencesOutputs, RESET_FENCES_OUTPUTS_LAYOUT, 8);
+image!(ResetFencesOutputs, RESET_FENCES_OUTPUTS_LAYOUT);
 pub static RESET_FENCES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkResetFences:outputs",
     size: 8,
@@ -2348,10 +2277,10 @@ pub static RESET_FENCES_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnResetFences = unsafe extern "system" fn(Device, u32, Ptr<Fence>) -> Result;
@@ -2369,12 +2298,11 @@ pub static RESET_FENCES_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetFenceStatusParams {
     pub device: Device,
     pub fence: Fence,
 }
-structure!(GetFenceStatusParams, GET_FENCE_STATUS_PARAMS_LAYOUT, 16);
+image!(GetFenceStatusParams, GET_FENCE_STATUS_PARAMS_LAYOUT);
 pub static GET_FENCE_STATUS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetFenceStatus",
     size: 16,
@@ -2383,8 +2311,8 @@ pub static GET_FENCE_STATUS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("fence", 8, 1, Ty::Handle(HandleType::Fence)),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fence", at: 8, ty: Ty::Handle(HandleType::Fence), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -2395,11 +2323,10 @@ pub static GET_FENCE_STATUS_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetFenceStatusOutputs {
     pub result: Result,
 }
-structure!(GetFenceStatusOutputs, GET_FENCE_STATUS_OUTPUTS_LAYOUT, 8);
+image!(GetFenceStatusOutputs, GET_FENCE_STATUS_OUTPUTS_LAYOUT);
 pub static GET_FENCE_STATUS_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetFenceStatus:outputs",
     size: 8,
@@ -2408,10 +2335,10 @@ pub static GET_FENCE_STATUS_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetFenceStatus = unsafe extern "system" fn(Device, Fence) -> Result;
@@ -2429,7 +2356,6 @@ pub static GET_FENCE_STATUS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct WaitForFencesParams {
     pub device: Device,
     pub fence_count: u32,
@@ -2437,7 +2363,7 @@ pub struct WaitForFencesParams {
     pub wait_all: Bool32,
     pub timeout: u64,
 }
-structure!(WaitForFencesParams, WAIT_FOR_FENCES_PARAMS_LAYOUT, 40);
+image!(WaitForFencesParams, WAIT_FOR_FENCES_PARAMS_LAYOUT);
 pub static WAIT_FOR_FENCES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkWaitForFences",
     size: 40,
@@ -2446,26 +2372,25 @@ pub static WAIT_FOR_FENCES_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("fenceCount", 8, 1, Ty::U32),
-        f("pFences", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Fence), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("waitAll", 24, 1, Ty::Bool32),
-        f("timeout", 32, 1, Ty::U64),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fenceCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFences", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Fence), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "waitAll", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "timeout", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Fence), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Fence), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4), s(28, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct WaitForFencesOutputs {
     pub result: Result,
 }
-structure!(WaitForFencesOutputs, WAIT_FOR_FENCES_OUTPUTS_LAYOUT, 8);
+image!(WaitForFencesOutputs, WAIT_FOR_FENCES_OUTPUTS_LAYOUT);
 pub static WAIT_FOR_FENCES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkWaitForFences:outputs",
     size: 8,
@@ -2474,10 +2399,10 @@ pub static WAIT_FOR_FENCES_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnWaitForFences = unsafe extern "system" fn(Device, u32, Ptr<Fence>, Bool32, u64) -> Result;
@@ -2495,14 +2420,13 @@ pub static WAIT_FOR_FENCES_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateSemaphoreParams {
     pub device: Device,
     pub p_create_info: Ptr<SemaphoreCreateInfo>,
     pub p_allocator: Ptr<Opaque>,
     pub p_semaphore: Ptr<Semaphore>,
 }
-structure!(CreateSemaphoreParams, CREATE_SEMAPHORE_PARAMS_LAYOUT, 32);
+image!(CreateSemaphoreParams, CREATE_SEMAPHORE_PARAMS_LAYOUT);
 pub static CREATE_SEMAPHORE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateSemaphore",
     size: 32,
@@ -2511,10 +2435,10 @@ pub static CREATE_SEMAPHORE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pSemaphore", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSemaphore", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -2527,13 +2451,12 @@ pub static CREATE_SEMAPHORE_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateSemaphoreOutputs {
     pub result: Result,
     pub p_create_info: Ptr<SemaphoreCreateInfo>,
     pub p_semaphore: Ptr<Semaphore>,
 }
-structure!(CreateSemaphoreOutputs, CREATE_SEMAPHORE_OUTPUTS_LAYOUT, 24);
+image!(CreateSemaphoreOutputs, CREATE_SEMAPHORE_OUTPUTS_LAYOUT);
 pub static CREATE_SEMAPHORE_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateSemaphore:outputs",
     size: 24,
@@ -2542,15 +2465,15 @@ pub static CREATE_SEMAPHORE_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSemaphore", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSemaphore", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SEMAPHORE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateSemaphore = unsafe extern "system" fn(Device, Ptr<SemaphoreCreateInfo>, Ptr<Opaque>, Ptr<Semaphore>) -> Result;
@@ -2568,13 +2491,12 @@ pub static CREATE_SEMAPHORE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroySemaphoreParams {
     pub device: Device,
     pub semaphore: Semaphore,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroySemaphoreParams, DESTROY_SEMAPHORE_PARAMS_LAYOUT, 24);
+image!(DestroySemaphoreParams, DESTROY_SEMAPHORE_PARAMS_LAYOUT);
 pub static DESTROY_SEMAPHORE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroySemaphore",
     size: 24,
@@ -2583,9 +2505,9 @@ pub static DESTROY_SEMAPHORE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("semaphore", 8, 1, Ty::Handle(HandleType::Semaphore)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "semaphore", at: 8, ty: Ty::Handle(HandleType::Semaphore), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -2606,14 +2528,13 @@ pub static DESTROY_SEMAPHORE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateQueryPoolParams {
     pub device: Device,
     pub p_create_info: Ptr<QueryPoolCreateInfo>,
     pub p_allocator: Ptr<Opaque>,
     pub p_query_pool: Ptr<QueryPool>,
 }
-structure!(CreateQueryPoolParams, CREATE_QUERY_POOL_PARAMS_LAYOUT, 32);
+image!(CreateQueryPoolParams, CREATE_QUERY_POOL_PARAMS_LAYOUT);
 pub static CREATE_QUERY_POOL_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateQueryPool",
     size: 32,
@@ -2622,10 +2543,10 @@ pub static CREATE_QUERY_POOL_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&QUERY_POOL_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pQueryPool", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::QueryPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&QUERY_POOL_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pQueryPool", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::QueryPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -2638,12 +2559,11 @@ pub static CREATE_QUERY_POOL_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateQueryPoolOutputs {
     pub result: Result,
     pub p_query_pool: Ptr<QueryPool>,
 }
-structure!(CreateQueryPoolOutputs, CREATE_QUERY_POOL_OUTPUTS_LAYOUT, 16);
+image!(CreateQueryPoolOutputs, CREATE_QUERY_POOL_OUTPUTS_LAYOUT);
 pub static CREATE_QUERY_POOL_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateQueryPool:outputs",
     size: 16,
@@ -2652,13 +2572,13 @@ pub static CREATE_QUERY_POOL_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pQueryPool", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::QueryPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueryPool", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::QueryPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::QueryPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateQueryPool = unsafe extern "system" fn(Device, Ptr<QueryPoolCreateInfo>, Ptr<Opaque>, Ptr<QueryPool>) -> Result;
@@ -2676,13 +2596,12 @@ pub static CREATE_QUERY_POOL_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyQueryPoolParams {
     pub device: Device,
     pub query_pool: QueryPool,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyQueryPoolParams, DESTROY_QUERY_POOL_PARAMS_LAYOUT, 24);
+image!(DestroyQueryPoolParams, DESTROY_QUERY_POOL_PARAMS_LAYOUT);
 pub static DESTROY_QUERY_POOL_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyQueryPool",
     size: 24,
@@ -2691,9 +2610,9 @@ pub static DESTROY_QUERY_POOL_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("queryPool", 8, 1, Ty::Handle(HandleType::QueryPool)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queryPool", at: 8, ty: Ty::Handle(HandleType::QueryPool), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -2714,7 +2633,6 @@ pub static DESTROY_QUERY_POOL_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetQueryPoolResultsParams {
     pub device: Device,
     pub query_pool: QueryPool,
@@ -2725,7 +2643,7 @@ pub struct GetQueryPoolResultsParams {
     pub stride: u64,
     pub flags: QueryResultFlags,
 }
-structure!(GetQueryPoolResultsParams, GET_QUERY_POOL_RESULTS_PARAMS_LAYOUT, 56);
+image!(GetQueryPoolResultsParams, GET_QUERY_POOL_RESULTS_PARAMS_LAYOUT);
 pub static GET_QUERY_POOL_RESULTS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetQueryPoolResults",
     size: 56,
@@ -2734,32 +2652,31 @@ pub static GET_QUERY_POOL_RESULTS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("queryPool", 8, 1, Ty::Handle(HandleType::QueryPool)),
-        f("firstQuery", 16, 1, Ty::U32),
-        f("queryCount", 20, 1, Ty::U32),
-        f("dataSize", 24, 1, Ty::Size),
-        f("pData", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(24, 8)), read: Read::Always, direction: Direction::Out, stride: None })),
-        f("stride", 40, 1, Ty::U64),
-        f("flags", 48, 1, Ty::Flags(&QUERY_RESULT_FLAG_BITS_ENUM)).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queryPool", at: 8, ty: Ty::Handle(HandleType::QueryPool), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstQuery", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queryCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dataSize", at: 24, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 24, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 40, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 48, ty: Ty::Flags(&QUERY_RESULT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::QueryPool },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(24, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 24, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(52, 4)],
-    keep: &[s(24, 8)],
+    gaps: &[Span { at: 52, size: 4 }],
+    keep: &[Span { at: 24, size: 8 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetQueryPoolResultsOutputs {
     pub result: Result,
     pub data_size: u64,
     pub p_data: Ptr<u8>,
 }
-structure!(GetQueryPoolResultsOutputs, GET_QUERY_POOL_RESULTS_OUTPUTS_LAYOUT, 24);
+image!(GetQueryPoolResultsOutputs, GET_QUERY_POOL_RESULTS_OUTPUTS_LAYOUT);
 pub static GET_QUERY_POOL_RESULTS_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetQueryPoolResults:outputs",
     size: 24,
@@ -2768,15 +2685,15 @@ pub static GET_QUERY_POOL_RESULTS_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("dataSize", 8, 1, Ty::Size),
-        f("pData", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(8, 8)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dataSize", at: 8, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(8, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(8, 8)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 8, size: 8 }],
 };
 pub type FnGetQueryPoolResults = unsafe extern "system" fn(Device, QueryPool, u32, u32, u64, Ptr<u8>, u64, QueryResultFlags) -> Result;
 pub static GET_QUERY_POOL_RESULTS_COMMAND: CommandDesc = CommandDesc {
@@ -2793,14 +2710,13 @@ pub static GET_QUERY_POOL_RESULTS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateBufferParams {
     pub device: Device,
     pub p_create_info: Ptr<BufferCreateInfo>,
     pub p_allocator: Ptr<Opaque>,
     pub p_buffer: Ptr<Buffer>,
 }
-structure!(CreateBufferParams, CREATE_BUFFER_PARAMS_LAYOUT, 32);
+image!(CreateBufferParams, CREATE_BUFFER_PARAMS_LAYOUT);
 pub static CREATE_BUFFER_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateBuffer",
     size: 32,
@@ -2809,10 +2725,10 @@ pub static CREATE_BUFFER_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pBuffer", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Buffer), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pBuffer", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Buffer), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -2825,12 +2741,11 @@ pub static CREATE_BUFFER_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateBufferOutputs {
     pub result: Result,
     pub p_buffer: Ptr<Buffer>,
 }
-structure!(CreateBufferOutputs, CREATE_BUFFER_OUTPUTS_LAYOUT, 16);
+image!(CreateBufferOutputs, CREATE_BUFFER_OUTPUTS_LAYOUT);
 pub static CREATE_BUFFER_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateBuffer:outputs",
     size: 16,
@@ -2839,13 +2754,13 @@ pub static CREATE_BUFFER_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pBuffer", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Buffer), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBuffer", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Buffer), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::Buffer), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateBuffer = unsafe extern "system" fn(Device, Ptr<BufferCreateInfo>, Ptr<Opaque>, Ptr<Buffer>) -> Result;
@@ -2863,13 +2778,12 @@ pub static CREATE_BUFFER_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyBufferParams {
     pub device: Device,
     pub buffer: Buffer,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyBufferParams, DESTROY_BUFFER_PARAMS_LAYOUT, 24);
+image!(DestroyBufferParams, DESTROY_BUFFER_PARAMS_LAYOUT);
 pub static DESTROY_BUFFER_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyBuffer",
     size: 24,
@@ -2878,9 +2792,9 @@ pub static DESTROY_BUFFER_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("buffer", 8, 1, Ty::Handle(HandleType::Buffer)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "buffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -2901,14 +2815,13 @@ pub static DESTROY_BUFFER_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateImageParams {
     pub device: Device,
     pub p_create_info: Ptr<ImageCreateInfo>,
     pub p_allocator: Ptr<Opaque>,
     pub p_image: Ptr<Image>,
 }
-structure!(CreateImageParams, CREATE_IMAGE_PARAMS_LAYOUT, 32);
+image!(CreateImageParams, CREATE_IMAGE_PARAMS_LAYOUT);
 pub static CREATE_IMAGE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateImage",
     size: 32,
@@ -2917,10 +2830,10 @@ pub static CREATE_IMAGE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pImage", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Image), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pImage", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Image), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -2933,12 +2846,11 @@ pub static CREATE_IMAGE_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateImageOutputs {
     pub result: Result,
     pub p_image: Ptr<Image>,
 }
-structure!(CreateImageOutputs, CREATE_IMAGE_OUTPUTS_LAYOUT, 16);
+image!(CreateImageOutputs, CREATE_IMAGE_OUTPUTS_LAYOUT);
 pub static CREATE_IMAGE_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateImage:outputs",
     size: 16,
@@ -2947,13 +2859,13 @@ pub static CREATE_IMAGE_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pImage", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Image), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImage", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Image), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::Image), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateImage = unsafe extern "system" fn(Device, Ptr<ImageCreateInfo>, Ptr<Opaque>, Ptr<Image>) -> Result;
@@ -2971,13 +2883,12 @@ pub static CREATE_IMAGE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyImageParams {
     pub device: Device,
     pub image: Image,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyImageParams, DESTROY_IMAGE_PARAMS_LAYOUT, 24);
+image!(DestroyImageParams, DESTROY_IMAGE_PARAMS_LAYOUT);
 pub static DESTROY_IMAGE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyImage",
     size: 24,
@@ -2986,9 +2897,9 @@ pub static DESTROY_IMAGE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("image", 8, 1, Ty::Handle(HandleType::Image)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "image", at: 8, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -3009,14 +2920,13 @@ pub static DESTROY_IMAGE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageSubresourceLayoutParams {
     pub device: Device,
     pub image: Image,
     pub p_subresource: Ptr<ImageSubresource>,
     pub p_layout: Ptr<SubresourceLayout>,
 }
-structure!(GetImageSubresourceLayoutParams, GET_IMAGE_SUBRESOURCE_LAYOUT_PARAMS_LAYOUT, 32);
+image!(GetImageSubresourceLayoutParams, GET_IMAGE_SUBRESOURCE_LAYOUT_PARAMS_LAYOUT);
 pub static GET_IMAGE_SUBRESOURCE_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetImageSubresourceLayout",
     size: 32,
@@ -3025,10 +2935,10 @@ pub static GET_IMAGE_SUBRESOURCE_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("image", 8, 1, Ty::Handle(HandleType::Image)),
-        f("pSubresource", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pLayout", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "image", at: 8, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSubresource", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLayout", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -3041,11 +2951,10 @@ pub static GET_IMAGE_SUBRESOURCE_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageSubresourceLayoutOutputs {
     pub p_layout: Ptr<SubresourceLayout>,
 }
-structure!(GetImageSubresourceLayoutOutputs, GET_IMAGE_SUBRESOURCE_LAYOUT_OUTPUTS_LAYOUT, 8);
+image!(GetImageSubresourceLayoutOutputs, GET_IMAGE_SUBRESOURCE_LAYOUT_OUTPUTS_LAYOUT);
 pub static GET_IMAGE_SUBRESOURCE_LAYOUT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetImageSubresourceLayout:outputs",
     size: 8,
@@ -3054,7 +2963,7 @@ pub static GET_IMAGE_SUBRESOURCE_LAYOUT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pLayout", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pLayout", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -3077,14 +2986,13 @@ pub static GET_IMAGE_SUBRESOURCE_LAYOUT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateImageViewParams {
     pub device: Device,
     pub p_create_info: Ptr<ImageViewCreateInfo>,
     pub p_allocator: Ptr<Opaque>,
     pub p_view: Ptr<ImageView>,
 }
-structure!(CreateImageViewParams, CREATE_IMAGE_VIEW_PARAMS_LAYOUT, 32);
+image!(CreateImageViewParams, CREATE_IMAGE_VIEW_PARAMS_LAYOUT);
 pub static CREATE_IMAGE_VIEW_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateImageView",
     size: 32,
@@ -3093,10 +3001,10 @@ pub static CREATE_IMAGE_VIEW_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pView", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ImageView), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pView", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ImageView), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -3109,12 +3017,11 @@ pub static CREATE_IMAGE_VIEW_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateImageViewOutputs {
     pub result: Result,
     pub p_view: Ptr<ImageView>,
 }
-structure!(CreateImageViewOutputs, CREATE_IMAGE_VIEW_OUTPUTS_LAYOUT, 16);
+image!(CreateImageViewOutputs, CREATE_IMAGE_VIEW_OUTPUTS_LAYOUT);
 pub static CREATE_IMAGE_VIEW_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateImageView:outputs",
     size: 16,
@@ -3123,13 +3030,13 @@ pub static CREATE_IMAGE_VIEW_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pView", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ImageView), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pView", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ImageView), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::ImageView), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateImageView = unsafe extern "system" fn(Device, Ptr<ImageViewCreateInfo>, Ptr<Opaque>, Ptr<ImageView>) -> Result;
@@ -3147,13 +3054,12 @@ pub static CREATE_IMAGE_VIEW_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyImageViewParams {
     pub device: Device,
     pub image_view: ImageView,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyImageViewParams, DESTROY_IMAGE_VIEW_PARAMS_LAYOUT, 24);
+image!(DestroyImageViewParams, DESTROY_IMAGE_VIEW_PARAMS_LAYOUT);
 pub static DESTROY_IMAGE_VIEW_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyImageView",
     size: 24,
@@ -3162,9 +3068,9 @@ pub static DESTROY_IMAGE_VIEW_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("imageView", 8, 1, Ty::Handle(HandleType::ImageView)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageView", at: 8, ty: Ty::Handle(HandleType::ImageView), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -3185,14 +3091,13 @@ pub static DESTROY_IMAGE_VIEW_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateCommandPoolParams {
     pub device: Device,
     pub p_create_info: Ptr<CommandPoolCreateInfo>,
     pub p_allocator: Ptr<Opaque>,
     pub p_command_pool: Ptr<CommandPool>,
 }
-structure!(CreateCommandPoolParams, CREATE_COMMAND_POOL_PARAMS_LAYOUT, 32);
+image!(CreateCommandPoolParams, CREATE_COMMAND_POOL_PARAMS_LAYOUT);
 pub static CREATE_COMMAND_POOL_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateCommandPool",
     size: 32,
@@ -3201,10 +3106,10 @@ pub static CREATE_COMMAND_POOL_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COMMAND_POOL_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pCommandPool", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CommandPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COMMAND_POOL_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCommandPool", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CommandPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -3217,12 +3122,11 @@ pub static CREATE_COMMAND_POOL_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateCommandPoolOutputs {
     pub result: Result,
     pub p_command_pool: Ptr<CommandPool>,
 }
-structure!(CreateCommandPoolOutputs, CREATE_COMMAND_POOL_OUTPUTS_LAYOUT, 16);
+image!(CreateCommandPoolOutputs, CREATE_COMMAND_POOL_OUTPUTS_LAYOUT);
 pub static CREATE_COMMAND_POOL_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateCommandPool:outputs",
     size: 16,
@@ -3231,13 +3135,13 @@ pub static CREATE_COMMAND_POOL_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pCommandPool", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CommandPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCommandPool", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CommandPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::CommandPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateCommandPool = unsafe extern "system" fn(Device, Ptr<CommandPoolCreateInfo>, Ptr<Opaque>, Ptr<CommandPool>) -> Result;
@@ -3255,13 +3159,12 @@ pub static CREATE_COMMAND_POOL_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyCommandPoolParams {
     pub device: Device,
     pub command_pool: CommandPool,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyCommandPoolParams, DESTROY_COMMAND_POOL_PARAMS_LAYOUT, 24);
+image!(DestroyCommandPoolParams, DESTROY_COMMAND_POOL_PARAMS_LAYOUT);
 pub static DESTROY_COMMAND_POOL_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyCommandPool",
     size: 24,
@@ -3270,9 +3173,9 @@ pub static DESTROY_COMMAND_POOL_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("commandPool", 8, 1, Ty::Handle(HandleType::CommandPool)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "commandPool", at: 8, ty: Ty::Handle(HandleType::CommandPool), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -3293,13 +3196,12 @@ pub static DESTROY_COMMAND_POOL_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ResetCommandPoolParams {
     pub device: Device,
     pub command_pool: CommandPool,
     pub flags: CommandPoolResetFlags,
 }
-structure!(ResetCommandPoolParams, RESET_COMMAND_POOL_PARAMS_LAYOUT, 24);
+image!(ResetCommandPoolParams, RESET_COMMAND_POOL_PARAMS_LAYOUT);
 pub static RESET_COMMAND_POOL_PARAMS_LAYOUT: Layout = Layout {
     name: "vkResetCommandPool",
     size: 24,
@@ -3308,24 +3210,23 @@ pub static RESET_COMMAND_POOL_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("commandPool", 8, 1, Ty::Handle(HandleType::CommandPool)).extern_sync(),
-        f("flags", 16, 1, Ty::Flags(&COMMAND_POOL_RESET_FLAG_BITS_ENUM)).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "commandPool", at: 8, ty: Ty::Handle(HandleType::CommandPool), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&COMMAND_POOL_RESET_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::CommandPool },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ResetCommandPoolOutputs {
     pub result: Result,
 }
-structure!(ResetCommandPoolOutputs, RESET_COMMAND_POOL_OUTPUTS_LAYOUT, 8);
+image!(ResetCommandPoolOutputs, RESET_COMMAND_POOL_OUTPUTS_LAYOUT);
 pub static RESET_COMMAND_POOL_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkResetCommandPool:outputs",
     size: 8,
@@ -3334,10 +3235,10 @@ pub static RESET_COMMAND_POOL_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnResetCommandPool = unsafe extern "system" fn(Device, CommandPool, CommandPoolResetFlags) -> Result;
@@ -3355,13 +3256,12 @@ pub static RESET_COMMAND_POOL_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct AllocateCommandBuffersParams {
     pub device: Device,
     pub p_allocate_info: Ptr<CommandBufferAllocateInfo>,
     pub p_command_buffers: Ptr<CommandBuffer>,
 }
-structure!(AllocateCommandBuffersParams, ALLOCATE_COMMAND_BUFFERS_PARAMS_LAYOUT, 24);
+image!(AllocateCommandBuffersParams, ALLOCATE_COMMAND_BUFFERS_PARAMS_LAYOUT);
 pub static ALLOCATE_COMMAND_BUFFERS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkAllocateCommandBuffers",
     size: 24,
@@ -3370,27 +3270,26 @@ pub static ALLOCATE_COMMAND_BUFFERS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pAllocateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COMMAND_BUFFER_ALLOCATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pCommandBuffers", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(through(8, 28, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COMMAND_BUFFER_ALLOCATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCommandBuffers", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(Place { through: 8, at: 28, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COMMAND_BUFFER_ALLOCATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(through(8, 28, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(Place { through: 8, at: 28, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct AllocateCommandBuffersOutputs {
     pub result: Result,
     pub command_buffer_count: u32,
     pub p_command_buffers: Ptr<CommandBuffer>,
 }
-structure!(AllocateCommandBuffersOutputs, ALLOCATE_COMMAND_BUFFERS_OUTPUTS_LAYOUT, 16);
+image!(AllocateCommandBuffersOutputs, ALLOCATE_COMMAND_BUFFERS_OUTPUTS_LAYOUT);
 pub static ALLOCATE_COMMAND_BUFFERS_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkAllocateCommandBuffers:outputs",
     size: 16,
@@ -3399,15 +3298,15 @@ pub static ALLOCATE_COMMAND_BUFFERS_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("commandBufferCount", 4, 1, Ty::U32),
-        f("pCommandBuffers", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "commandBufferCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCommandBuffers", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(4, 4)],
+    keep: &[Span { at: 4, size: 4 }],
 };
 pub type FnAllocateCommandBuffers = unsafe extern "system" fn(Device, Ptr<CommandBufferAllocateInfo>, Ptr<CommandBuffer>) -> Result;
 pub static ALLOCATE_COMMAND_BUFFERS_COMMAND: CommandDesc = CommandDesc {
@@ -3416,7 +3315,7 @@ pub static ALLOCATE_COMMAND_BUFFERS_COMMAND: CommandDesc = CommandDesc {
     parameters: &ALLOCATE_COMMAND_BUFFERS_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &ALLOCATE_COMMAND_BUFFERS_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Through(through(8, 28, 4)), Source::Parameter { at: 16, is_output: true }],
+        sources: &[Source::Result, Source::Through(Place { through: 8, at: 28, width: 4 }), Source::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -3424,14 +3323,13 @@ pub static ALLOCATE_COMMAND_BUFFERS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct FreeCommandBuffersParams {
     pub device: Device,
     pub command_pool: CommandPool,
     pub command_buffer_count: u32,
     pub p_command_buffers: Ptr<CommandBuffer>,
 }
-structure!(FreeCommandBuffersParams, FREE_COMMAND_BUFFERS_PARAMS_LAYOUT, 32);
+image!(FreeCommandBuffersParams, FREE_COMMAND_BUFFERS_PARAMS_LAYOUT);
 pub static FREE_COMMAND_BUFFERS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkFreeCommandBuffers",
     size: 32,
@@ -3440,18 +3338,18 @@ pub static FREE_COMMAND_BUFFERS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("commandPool", 8, 1, Ty::Handle(HandleType::CommandPool)).extern_sync(),
-        f("commandBufferCount", 16, 1, Ty::U32),
-        f("pCommandBuffers", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })).extern_sync(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "commandPool", at: 8, ty: Ty::Handle(HandleType::CommandPool), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "commandBufferCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCommandBuffers", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::CommandPool },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(20, 4)],
-    keep: &[s(16, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
+    keep: &[Span { at: 16, size: 4 }],
 };
 pub type FnFreeCommandBuffers = unsafe extern "system" fn(Device, CommandPool, u32, Ptr<CommandBuffer>);
 pub static FREE_COMMAND_BUFFERS_COMMAND: CommandDesc = CommandDesc {
@@ -3464,12 +3362,11 @@ pub static FREE_COMMAND_BUFFERS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct BeginCommandBufferParams {
     pub command_buffer: CommandBuffer,
     pub p_begin_info: Ptr<CommandBufferBeginInfo>,
 }
-structure!(BeginCommandBufferParams, BEGIN_COMMAND_BUFFER_PARAMS_LAYOUT, 16);
+image!(BeginCommandBufferParams, BEGIN_COMMAND_BUFFER_PARAMS_LAYOUT);
 pub static BEGIN_COMMAND_BUFFER_PARAMS_LAYOUT: Layout = Layout {
     name: "vkBeginCommandBuffer",
     size: 16,
@@ -3478,8 +3375,8 @@ pub static BEGIN_COMMAND_BUFFER_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pBeginInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COMMAND_BUFFER_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pBeginInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COMMAND_BUFFER_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -3490,11 +3387,10 @@ pub static BEGIN_COMMAND_BUFFER_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct BeginCommandBufferOutputs {
     pub result: Result,
 }
-structure!(BeginCommandBufferOutputs, BEGIN_COMMAND_BUFFER_OUTPUTS_LAYOUT, 8);
+image!(BeginCommandBufferOutputs, BEGIN_COMMAND_BUFFER_OUTPUTS_LAYOUT);
 pub static BEGIN_COMMAND_BUFFER_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkBeginCommandBuffer:outputs",
     size: 8,
@@ -3503,10 +3399,10 @@ pub static BEGIN_COMMAND_BUFFER_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnBeginCommandBuffer = unsafe extern "system" fn(CommandBuffer, Ptr<CommandBufferBeginInfo>) -> Result;
@@ -3524,11 +3420,10 @@ pub static BEGIN_COMMAND_BUFFER_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct EndCommandBufferParams {
     pub command_buffer: CommandBuffer,
 }
-structure!(EndCommandBufferParams, END_COMMAND_BUFFER_PARAMS_LAYOUT, 8);
+image!(EndCommandBufferParams, END_COMMAND_BUFFER_PARAMS_LAYOUT);
 pub static END_COMMAND_BUFFER_PARAMS_LAYOUT: Layout = Layout {
     name: "vkEndCommandBuffer",
     size: 8,
@@ -3537,7 +3432,7 @@ pub static END_COMMAND_BUFFER_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -3547,11 +3442,10 @@ pub static END_COMMAND_BUFFER_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct EndCommandBufferOutputs {
     pub result: Result,
 }
-structure!(EndCommandBufferOutputs, END_COMMAND_BUFFER_OUTPUTS_LAYOUT, 8);
+image!(EndCommandBufferOutputs, END_COMMAND_BUFFER_OUTPUTS_LAYOUT);
 pub static END_COMMAND_BUFFER_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkEndCommandBuffer:outputs",
     size: 8,
@@ -3560,10 +3454,10 @@ pub static END_COMMAND_BUFFER_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnEndCommandBuffer = unsafe extern "system" fn(CommandBuffer) -> Result;
@@ -3581,12 +3475,11 @@ pub static END_COMMAND_BUFFER_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ResetCommandBufferParams {
     pub command_buffer: CommandBuffer,
     pub flags: CommandBufferResetFlags,
 }
-structure!(ResetCommandBufferParams, RESET_COMMAND_BUFFER_PARAMS_LAYOUT, 16);
+image!(ResetCommandBufferParams, RESET_COMMAND_BUFFER_PARAMS_LAYOUT);
 pub static RESET_COMMAND_BUFFER_PARAMS_LAYOUT: Layout = Layout {
     name: "vkResetCommandBuffer",
     size: 16,
@@ -3595,22 +3488,21 @@ pub static RESET_COMMAND_BUFFER_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("flags", 8, 1, Ty::Flags(&COMMAND_BUFFER_RESET_FLAG_BITS_ENUM)).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "flags", at: 8, ty: Ty::Flags(&COMMAND_BUFFER_RESET_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ResetCommandBufferOutputs {
     pub result: Result,
 }
-structure!(ResetCommandBufferOutputs, RESET_COMMAND_BUFFER_OUTPUTS_LAYOUT, 8);
+image!(ResetCommandBufferOutputs, RESET_COMMAND_BUFFER_OUTPUTS_LAYOUT);
 pub static RESET_COMMAND_BUFFER_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkResetCommandBuffer:outputs",
     size: 8,
@@ -3619,10 +3511,10 @@ pub static RESET_COMMAND_BUFFER_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnResetCommandBuffer = unsafe extern "system" fn(CommandBuffer, CommandBufferResetFlags) -> Result;
@@ -3640,7 +3532,6 @@ pub static RESET_COMMAND_BUFFER_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyBufferParams {
     pub command_buffer: CommandBuffer,
     pub src_buffer: Buffer,
@@ -3648,7 +3539,7 @@ pub struct CmdCopyBufferParams {
     pub region_count: u32,
     pub p_regions: Ptr<BufferCopy>,
 }
-structure!(CmdCopyBufferParams, CMD_COPY_BUFFER_PARAMS_LAYOUT, 40);
+image!(CmdCopyBufferParams, CMD_COPY_BUFFER_PARAMS_LAYOUT);
 pub static CMD_COPY_BUFFER_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyBuffer",
     size: 40,
@@ -3657,20 +3548,20 @@ pub static CMD_COPY_BUFFER_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("srcBuffer", 8, 1, Ty::Handle(HandleType::Buffer)),
-        f("dstBuffer", 16, 1, Ty::Handle(HandleType::Buffer)),
-        f("regionCount", 24, 1, Ty::U32),
-        f("pRegions", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_COPY_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "srcBuffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstBuffer", at: 16, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "regionCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_COPY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 8, count: 1, ty: HandleType::Buffer },
         Work::Handles { at: 16, count: 1, ty: HandleType::Buffer },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&BUFFER_COPY_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&BUFFER_COPY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(28, 4)],
-    keep: &[s(24, 4)],
+    gaps: &[Span { at: 28, size: 4 }],
+    keep: &[Span { at: 24, size: 4 }],
 };
 pub type FnCmdCopyBuffer = unsafe extern "system" fn(CommandBuffer, Buffer, Buffer, u32, Ptr<BufferCopy>);
 pub static CMD_COPY_BUFFER_COMMAND: CommandDesc = CommandDesc {
@@ -3683,7 +3574,6 @@ pub static CMD_COPY_BUFFER_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyImageParams {
     pub command_buffer: CommandBuffer,
     pub src_image: Image,
@@ -3693,7 +3583,7 @@ pub struct CmdCopyImageParams {
     pub region_count: u32,
     pub p_regions: Ptr<ImageCopy>,
 }
-structure!(CmdCopyImageParams, CMD_COPY_IMAGE_PARAMS_LAYOUT, 48);
+image!(CmdCopyImageParams, CMD_COPY_IMAGE_PARAMS_LAYOUT);
 pub static CMD_COPY_IMAGE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyImage",
     size: 48,
@@ -3702,22 +3592,22 @@ pub static CMD_COPY_IMAGE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("srcImage", 8, 1, Ty::Handle(HandleType::Image)),
-        f("srcImageLayout", 16, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("dstImage", 24, 1, Ty::Handle(HandleType::Image)),
-        f("dstImageLayout", 32, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("regionCount", 36, 1, Ty::U32),
-        f("pRegions", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_COPY_LAYOUT), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "srcImage", at: 8, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcImageLayout", at: 16, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstImage", at: 24, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstImageLayout", at: 32, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "regionCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_COPY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 8, count: 1, ty: HandleType::Image },
         Work::Handles { at: 24, count: 1, ty: HandleType::Image },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&IMAGE_COPY_LAYOUT), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&IMAGE_COPY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(20, 4)],
-    keep: &[s(36, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
+    keep: &[Span { at: 36, size: 4 }],
 };
 pub type FnCmdCopyImage = unsafe extern "system" fn(CommandBuffer, Image, ImageLayout, Image, ImageLayout, u32, Ptr<ImageCopy>);
 pub static CMD_COPY_IMAGE_COMMAND: CommandDesc = CommandDesc {
@@ -3730,7 +3620,6 @@ pub static CMD_COPY_IMAGE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyBufferToImageParams {
     pub command_buffer: CommandBuffer,
     pub src_buffer: Buffer,
@@ -3739,7 +3628,7 @@ pub struct CmdCopyBufferToImageParams {
     pub region_count: u32,
     pub p_regions: Ptr<BufferImageCopy>,
 }
-structure!(CmdCopyBufferToImageParams, CMD_COPY_BUFFER_TO_IMAGE_PARAMS_LAYOUT, 40);
+image!(CmdCopyBufferToImageParams, CMD_COPY_BUFFER_TO_IMAGE_PARAMS_LAYOUT);
 pub static CMD_COPY_BUFFER_TO_IMAGE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyBufferToImage",
     size: 40,
@@ -3748,21 +3637,21 @@ pub static CMD_COPY_BUFFER_TO_IMAGE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("srcBuffer", 8, 1, Ty::Handle(HandleType::Buffer)),
-        f("dstImage", 16, 1, Ty::Handle(HandleType::Image)),
-        f("dstImageLayout", 24, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("regionCount", 28, 1, Ty::U32),
-        f("pRegions", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_IMAGE_COPY_LAYOUT), len: Len::At(here(28, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "srcBuffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstImage", at: 16, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstImageLayout", at: 24, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "regionCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_IMAGE_COPY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 8, count: 1, ty: HandleType::Buffer },
         Work::Handles { at: 16, count: 1, ty: HandleType::Image },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&BUFFER_IMAGE_COPY_LAYOUT), len: Len::At(here(28, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&BUFFER_IMAGE_COPY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(28, 4)],
+    keep: &[Span { at: 28, size: 4 }],
 };
 pub type FnCmdCopyBufferToImage = unsafe extern "system" fn(CommandBuffer, Buffer, Image, ImageLayout, u32, Ptr<BufferImageCopy>);
 pub static CMD_COPY_BUFFER_TO_IMAGE_COMMAND: CommandDesc = CommandDesc {
@@ -3775,7 +3664,6 @@ pub static CMD_COPY_BUFFER_TO_IMAGE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyImageToBufferParams {
     pub command_buffer: CommandBuffer,
     pub src_image: Image,
@@ -3784,7 +3672,7 @@ pub struct CmdCopyImageToBufferParams {
     pub region_count: u32,
     pub p_regions: Ptr<BufferImageCopy>,
 }
-structure!(CmdCopyImageToBufferParams, CMD_COPY_IMAGE_TO_BUFFER_PARAMS_LAYOUT, 48);
+image!(CmdCopyImageToBufferParams, CMD_COPY_IMAGE_TO_BUFFER_PARAMS_LAYOUT);
 pub static CMD_COPY_IMAGE_TO_BUFFER_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyImageToBuffer",
     size: 48,
@@ -3793,21 +3681,21 @@ pub static CMD_COPY_IMAGE_TO_BUFFER_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("srcImage", 8, 1, Ty::Handle(HandleType::Image)),
-        f("srcImageLayout", 16, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("dstBuffer", 24, 1, Ty::Handle(HandleType::Buffer)),
-        f("regionCount", 32, 1, Ty::U32),
-        f("pRegions", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_IMAGE_COPY_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "srcImage", at: 8, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcImageLayout", at: 16, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstBuffer", at: 24, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "regionCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_IMAGE_COPY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 8, count: 1, ty: HandleType::Image },
         Work::Handles { at: 24, count: 1, ty: HandleType::Buffer },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&BUFFER_IMAGE_COPY_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&BUFFER_IMAGE_COPY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(20, 4), s(36, 4)],
-    keep: &[s(32, 4)],
+    gaps: &[Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 32, size: 4 }],
 };
 pub type FnCmdCopyImageToBuffer = unsafe extern "system" fn(CommandBuffer, Image, ImageLayout, Buffer, u32, Ptr<BufferImageCopy>);
 pub static CMD_COPY_IMAGE_TO_BUFFER_COMMAND: CommandDesc = CommandDesc {
@@ -3820,7 +3708,6 @@ pub static CMD_COPY_IMAGE_TO_BUFFER_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdUpdateBufferParams {
     pub command_buffer: CommandBuffer,
     pub dst_buffer: Buffer,
@@ -3828,7 +3715,7 @@ pub struct CmdUpdateBufferParams {
     pub data_size: u64,
     pub p_data: Ptr<u8>,
 }
-structure!(CmdUpdateBufferParams, CMD_UPDATE_BUFFER_PARAMS_LAYOUT, 40);
+image!(CmdUpdateBufferParams, CMD_UPDATE_BUFFER_PARAMS_LAYOUT);
 pub static CMD_UPDATE_BUFFER_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdUpdateBuffer",
     size: 40,
@@ -3837,19 +3724,19 @@ pub static CMD_UPDATE_BUFFER_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("dstBuffer", 8, 1, Ty::Handle(HandleType::Buffer)),
-        f("dstOffset", 16, 1, Ty::U64),
-        f("dataSize", 24, 1, Ty::U64),
-        f("pData", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(24, 8)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "dstBuffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstOffset", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dataSize", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 24, width: 8 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 8, count: 1, ty: HandleType::Buffer },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(24, 8)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 24, width: 8 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(24, 8)],
+    keep: &[Span { at: 24, size: 8 }],
 };
 pub type FnCmdUpdateBuffer = unsafe extern "system" fn(CommandBuffer, Buffer, u64, u64, Ptr<u8>);
 pub static CMD_UPDATE_BUFFER_COMMAND: CommandDesc = CommandDesc {
@@ -3862,7 +3749,6 @@ pub static CMD_UPDATE_BUFFER_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdFillBufferParams {
     pub command_buffer: CommandBuffer,
     pub dst_buffer: Buffer,
@@ -3870,7 +3756,7 @@ pub struct CmdFillBufferParams {
     pub size: u64,
     pub data: u32,
 }
-structure!(CmdFillBufferParams, CMD_FILL_BUFFER_PARAMS_LAYOUT, 40);
+image!(CmdFillBufferParams, CMD_FILL_BUFFER_PARAMS_LAYOUT);
 pub static CMD_FILL_BUFFER_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdFillBuffer",
     size: 40,
@@ -3879,17 +3765,17 @@ pub static CMD_FILL_BUFFER_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("dstBuffer", 8, 1, Ty::Handle(HandleType::Buffer)),
-        f("dstOffset", 16, 1, Ty::U64),
-        f("size", 24, 1, Ty::U64),
-        f("data", 32, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "dstBuffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstOffset", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "data", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 8, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(36, 4)],
+    gaps: &[Span { at: 36, size: 4 }],
     keep: &[],
 };
 pub type FnCmdFillBuffer = unsafe extern "system" fn(CommandBuffer, Buffer, u64, u64, u32);
@@ -3903,7 +3789,6 @@ pub static CMD_FILL_BUFFER_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdPipelineBarrierParams {
     pub command_buffer: CommandBuffer,
     pub src_stage_mask: PipelineStageFlags,
@@ -3916,7 +3801,7 @@ pub struct CmdPipelineBarrierParams {
     pub image_memory_barrier_count: u32,
     pub p_image_memory_barriers: Ptr<ImageMemoryBarrier>,
 }
-structure!(CmdPipelineBarrierParams, CMD_PIPELINE_BARRIER_PARAMS_LAYOUT, 64);
+image!(CmdPipelineBarrierParams, CMD_PIPELINE_BARRIER_PARAMS_LAYOUT);
 pub static CMD_PIPELINE_BARRIER_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdPipelineBarrier",
     size: 64,
@@ -3925,25 +3810,25 @@ pub static CMD_PIPELINE_BARRIER_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("srcStageMask", 8, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM)).optional(),
-        f("dstStageMask", 12, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM)).optional(),
-        f("dependencyFlags", 16, 1, Ty::Flags(&DEPENDENCY_FLAG_BITS_ENUM)).optional(),
-        f("memoryBarrierCount", 20, 1, Ty::U32).optional(),
-        f("pMemoryBarriers", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_BARRIER_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("bufferMemoryBarrierCount", 32, 1, Ty::U32).optional(),
-        f("pBufferMemoryBarriers", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_MEMORY_BARRIER_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("imageMemoryBarrierCount", 48, 1, Ty::U32).optional(),
-        f("pImageMemoryBarriers", 56, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_MEMORY_BARRIER_LAYOUT), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "srcStageMask", at: 8, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstStageMask", at: 12, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dependencyFlags", at: 16, ty: Ty::Flags(&DEPENDENCY_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memoryBarrierCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pMemoryBarriers", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_BARRIER_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferMemoryBarrierCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pBufferMemoryBarriers", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_MEMORY_BARRIER_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageMemoryBarrierCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pImageMemoryBarriers", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_MEMORY_BARRIER_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MEMORY_BARRIER_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&BUFFER_MEMORY_BARRIER_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&IMAGE_MEMORY_BARRIER_LAYOUT), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MEMORY_BARRIER_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&BUFFER_MEMORY_BARRIER_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&IMAGE_MEMORY_BARRIER_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(36, 4), s(52, 4)],
-    keep: &[s(20, 4), s(32, 4), s(48, 4)],
+    gaps: &[Span { at: 36, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 20, size: 4 }, Span { at: 32, size: 4 }, Span { at: 48, size: 4 }],
 };
 pub type FnCmdPipelineBarrier = unsafe extern "system" fn(CommandBuffer, PipelineStageFlags, PipelineStageFlags, DependencyFlags, u32, Ptr<MemoryBarrier>, u32, Ptr<BufferMemoryBarrier>, u32, Ptr<ImageMemoryBarrier>);
 pub static CMD_PIPELINE_BARRIER_COMMAND: CommandDesc = CommandDesc {
@@ -3956,14 +3841,13 @@ pub static CMD_PIPELINE_BARRIER_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBeginQueryParams {
     pub command_buffer: CommandBuffer,
     pub query_pool: QueryPool,
     pub query: u32,
     pub flags: QueryControlFlags,
 }
-structure!(CmdBeginQueryParams, CMD_BEGIN_QUERY_PARAMS_LAYOUT, 24);
+image!(CmdBeginQueryParams, CMD_BEGIN_QUERY_PARAMS_LAYOUT);
 pub static CMD_BEGIN_QUERY_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBeginQuery",
     size: 24,
@@ -3972,10 +3856,10 @@ pub static CMD_BEGIN_QUERY_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("queryPool", 8, 1, Ty::Handle(HandleType::QueryPool)),
-        f("query", 16, 1, Ty::U32),
-        f("flags", 20, 1, Ty::Flags(&QUERY_CONTROL_FLAG_BITS_ENUM)).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "queryPool", at: 8, ty: Ty::Handle(HandleType::QueryPool), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "query", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 20, ty: Ty::Flags(&QUERY_CONTROL_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -3995,13 +3879,12 @@ pub static CMD_BEGIN_QUERY_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdEndQueryParams {
     pub command_buffer: CommandBuffer,
     pub query_pool: QueryPool,
     pub query: u32,
 }
-structure!(CmdEndQueryParams, CMD_END_QUERY_PARAMS_LAYOUT, 24);
+image!(CmdEndQueryParams, CMD_END_QUERY_PARAMS_LAYOUT);
 pub static CMD_END_QUERY_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdEndQuery",
     size: 24,
@@ -4010,15 +3893,15 @@ pub static CMD_END_QUERY_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("queryPool", 8, 1, Ty::Handle(HandleType::QueryPool)),
-        f("query", 16, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "queryPool", at: 8, ty: Ty::Handle(HandleType::QueryPool), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "query", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 8, count: 1, ty: HandleType::QueryPool },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub type FnCmdEndQuery = unsafe extern "system" fn(CommandBuffer, QueryPool, u32);
@@ -4032,14 +3915,13 @@ pub static CMD_END_QUERY_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdResetQueryPoolParams {
     pub command_buffer: CommandBuffer,
     pub query_pool: QueryPool,
     pub first_query: u32,
     pub query_count: u32,
 }
-structure!(CmdResetQueryPoolParams, CMD_RESET_QUERY_POOL_PARAMS_LAYOUT, 24);
+image!(CmdResetQueryPoolParams, CMD_RESET_QUERY_POOL_PARAMS_LAYOUT);
 pub static CMD_RESET_QUERY_POOL_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdResetQueryPool",
     size: 24,
@@ -4048,10 +3930,10 @@ pub static CMD_RESET_QUERY_POOL_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("queryPool", 8, 1, Ty::Handle(HandleType::QueryPool)),
-        f("firstQuery", 16, 1, Ty::U32),
-        f("queryCount", 20, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "queryPool", at: 8, ty: Ty::Handle(HandleType::QueryPool), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstQuery", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queryCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -4071,14 +3953,13 @@ pub static CMD_RESET_QUERY_POOL_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdWriteTimestampParams {
     pub command_buffer: CommandBuffer,
     pub pipeline_stage: PipelineStageFlagBits,
     pub query_pool: QueryPool,
     pub query: u32,
 }
-structure!(CmdWriteTimestampParams, CMD_WRITE_TIMESTAMP_PARAMS_LAYOUT, 32);
+image!(CmdWriteTimestampParams, CMD_WRITE_TIMESTAMP_PARAMS_LAYOUT);
 pub static CMD_WRITE_TIMESTAMP_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdWriteTimestamp",
     size: 32,
@@ -4087,16 +3968,16 @@ pub static CMD_WRITE_TIMESTAMP_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pipelineStage", 8, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM)),
-        f("queryPool", 16, 1, Ty::Handle(HandleType::QueryPool)),
-        f("query", 24, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pipelineStage", at: 8, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queryPool", at: 16, ty: Ty::Handle(HandleType::QueryPool), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "query", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 16, count: 1, ty: HandleType::QueryPool },
     ],
-    gaps: &[s(12, 4), s(28, 4)],
+    gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[],
 };
 pub type FnCmdWriteTimestamp = unsafe extern "system" fn(CommandBuffer, PipelineStageFlagBits, QueryPool, u32);
@@ -4110,7 +3991,6 @@ pub static CMD_WRITE_TIMESTAMP_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyQueryPoolResultsParams {
     pub command_buffer: CommandBuffer,
     pub query_pool: QueryPool,
@@ -4121,7 +4001,7 @@ pub struct CmdCopyQueryPoolResultsParams {
     pub stride: u64,
     pub flags: QueryResultFlags,
 }
-structure!(CmdCopyQueryPoolResultsParams, CMD_COPY_QUERY_POOL_RESULTS_PARAMS_LAYOUT, 56);
+image!(CmdCopyQueryPoolResultsParams, CMD_COPY_QUERY_POOL_RESULTS_PARAMS_LAYOUT);
 pub static CMD_COPY_QUERY_POOL_RESULTS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyQueryPoolResults",
     size: 56,
@@ -4130,21 +4010,21 @@ pub static CMD_COPY_QUERY_POOL_RESULTS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("queryPool", 8, 1, Ty::Handle(HandleType::QueryPool)),
-        f("firstQuery", 16, 1, Ty::U32),
-        f("queryCount", 20, 1, Ty::U32),
-        f("dstBuffer", 24, 1, Ty::Handle(HandleType::Buffer)),
-        f("dstOffset", 32, 1, Ty::U64),
-        f("stride", 40, 1, Ty::U64),
-        f("flags", 48, 1, Ty::Flags(&QUERY_RESULT_FLAG_BITS_ENUM)).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "queryPool", at: 8, ty: Ty::Handle(HandleType::QueryPool), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstQuery", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queryCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstBuffer", at: 24, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstOffset", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 40, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 48, ty: Ty::Flags(&QUERY_RESULT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 8, count: 1, ty: HandleType::QueryPool },
         Work::Handles { at: 24, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(52, 4)],
+    gaps: &[Span { at: 52, size: 4 }],
     keep: &[],
 };
 pub type FnCmdCopyQueryPoolResults = unsafe extern "system" fn(CommandBuffer, QueryPool, u32, u32, Buffer, u64, u64, QueryResultFlags);
@@ -4158,13 +4038,12 @@ pub static CMD_COPY_QUERY_POOL_RESULTS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdExecuteCommandsParams {
     pub command_buffer: CommandBuffer,
     pub command_buffer_count: u32,
     pub p_command_buffers: Ptr<CommandBuffer>,
 }
-structure!(CmdExecuteCommandsParams, CMD_EXECUTE_COMMANDS_PARAMS_LAYOUT, 24);
+image!(CmdExecuteCommandsParams, CMD_EXECUTE_COMMANDS_PARAMS_LAYOUT);
 pub static CMD_EXECUTE_COMMANDS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdExecuteCommands",
     size: 24,
@@ -4173,16 +4052,16 @@ pub static CMD_EXECUTE_COMMANDS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("commandBufferCount", 8, 1, Ty::U32),
-        f("pCommandBuffers", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "commandBufferCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCommandBuffers", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::CommandBuffer), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 pub type FnCmdExecuteCommands = unsafe extern "system" fn(CommandBuffer, u32, Ptr<CommandBuffer>);
 pub static CMD_EXECUTE_COMMANDS_COMMAND: CommandDesc = CommandDesc {
@@ -4195,14 +4074,13 @@ pub static CMD_EXECUTE_COMMANDS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateEventParams {
     pub device: Device,
     pub p_create_info: Ptr<EventCreateInfo>,
     pub p_allocator: Ptr<Opaque>,
     pub p_event: Ptr<Event>,
 }
-structure!(CreateEventParams, CREATE_EVENT_PARAMS_LAYOUT, 32);
+image!(CreateEventParams, CREATE_EVENT_PARAMS_LAYOUT);
 pub static CREATE_EVENT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateEvent",
     size: 32,
@@ -4211,10 +4089,10 @@ pub static CREATE_EVENT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EVENT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pEvent", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Event), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EVENT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pEvent", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Event), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -4227,12 +4105,11 @@ pub static CREATE_EVENT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateEventOutputs {
     pub result: Result,
     pub p_event: Ptr<Event>,
 }
-structure!(CreateEventOutputs, CREATE_EVENT_OUTPUTS_LAYOUT, 16);
+image!(CreateEventOutputs, CREATE_EVENT_OUTPUTS_LAYOUT);
 pub static CREATE_EVENT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateEvent:outputs",
     size: 16,
@@ -4241,13 +4118,13 @@ pub static CREATE_EVENT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pEvent", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Event), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pEvent", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Event), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::Event), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateEvent = unsafe extern "system" fn(Device, Ptr<EventCreateInfo>, Ptr<Opaque>, Ptr<Event>) -> Result;
@@ -4265,13 +4142,12 @@ pub static CREATE_EVENT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyEventParams {
     pub device: Device,
     pub event: Event,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyEventParams, DESTROY_EVENT_PARAMS_LAYOUT, 24);
+image!(DestroyEventParams, DESTROY_EVENT_PARAMS_LAYOUT);
 pub static DESTROY_EVENT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyEvent",
     size: 24,
@@ -4280,9 +4156,9 @@ pub static DESTROY_EVENT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("event", 8, 1, Ty::Handle(HandleType::Event)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "event", at: 8, ty: Ty::Handle(HandleType::Event), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -4303,12 +4179,11 @@ pub static DESTROY_EVENT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetEventStatusParams {
     pub device: Device,
     pub event: Event,
 }
-structure!(GetEventStatusParams, GET_EVENT_STATUS_PARAMS_LAYOUT, 16);
+image!(GetEventStatusParams, GET_EVENT_STATUS_PARAMS_LAYOUT);
 pub static GET_EVENT_STATUS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetEventStatus",
     size: 16,
@@ -4317,8 +4192,8 @@ pub static GET_EVENT_STATUS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("event", 8, 1, Ty::Handle(HandleType::Event)),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "event", at: 8, ty: Ty::Handle(HandleType::Event), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -4329,11 +4204,10 @@ pub static GET_EVENT_STATUS_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetEventStatusOutputs {
     pub result: Result,
 }
-structure!(GetEventStatusOutputs, GET_EVENT_STATUS_OUTPUTS_LAYOUT, 8);
+image!(GetEventStatusOutputs, GET_EVENT_STATUS_OUTPUTS_LAYOUT);
 pub static GET_EVENT_STATUS_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetEventStatus:outputs",
     size: 8,
@@ -4342,10 +4216,10 @@ pub static GET_EVENT_STATUS_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetEventStatus = unsafe extern "system" fn(Device, Event) -> Result;
@@ -4363,12 +4237,11 @@ pub static GET_EVENT_STATUS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SetEventParams {
     pub device: Device,
     pub event: Event,
 }
-structure!(SetEventParams, SET_EVENT_PARAMS_LAYOUT, 16);
+image!(SetEventParams, SET_EVENT_PARAMS_LAYOUT);
 pub static SET_EVENT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkSetEvent",
     size: 16,
@@ -4377,8 +4250,8 @@ pub static SET_EVENT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("event", 8, 1, Ty::Handle(HandleType::Event)).extern_sync(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "event", at: 8, ty: Ty::Handle(HandleType::Event), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -4389,11 +4262,10 @@ pub static SET_EVENT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SetEventOutputs {
     pub result: Result,
 }
-structure!(SetEventOutputs, SET_EVENT_OUTPUTS_LAYOUT, 8);
+image!(SetEventOutputs, SET_EVENT_OUTPUTS_LAYOUT);
 pub static SET_EVENT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkSetEvent:outputs",
     size: 8,
@@ -4402,10 +4274,10 @@ pub static SET_EVENT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnSetEvent = unsafe extern "system" fn(Device, Event) -> Result;
@@ -4423,12 +4295,11 @@ pub static SET_EVENT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ResetEventParams {
     pub device: Device,
     pub event: Event,
 }
-structure!(ResetEventParams, RESET_EVENT_PARAMS_LAYOUT, 16);
+image!(ResetEventParams, RESET_EVENT_PARAMS_LAYOUT);
 pub static RESET_EVENT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkResetEvent",
     size: 16,
@@ -4437,8 +4308,8 @@ pub static RESET_EVENT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("event", 8, 1, Ty::Handle(HandleType::Event)).extern_sync(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "event", at: 8, ty: Ty::Handle(HandleType::Event), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -4449,11 +4320,10 @@ pub static RESET_EVENT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ResetEventOutputs {
     pub result: Result,
 }
-structure!(ResetEventOutputs, RESET_EVENT_OUTPUTS_LAYOUT, 8);
+image!(ResetEventOutputs, RESET_EVENT_OUTPUTS_LAYOUT);
 pub static RESET_EVENT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkResetEvent:outputs",
     size: 8,
@@ -4462,10 +4332,10 @@ pub static RESET_EVENT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnResetEvent = unsafe extern "system" fn(Device, Event) -> Result;
@@ -4483,14 +4353,13 @@ pub static RESET_EVENT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateBufferViewParams {
     pub device: Device,
     pub p_create_info: Ptr<BufferViewCreateInfo>,
     pub p_allocator: Ptr<Opaque>,
     pub p_view: Ptr<BufferView>,
 }
-structure!(CreateBufferViewParams, CREATE_BUFFER_VIEW_PARAMS_LAYOUT, 32);
+image!(CreateBufferViewParams, CREATE_BUFFER_VIEW_PARAMS_LAYOUT);
 pub static CREATE_BUFFER_VIEW_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateBufferView",
     size: 32,
@@ -4499,10 +4368,10 @@ pub static CREATE_BUFFER_VIEW_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_VIEW_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pView", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::BufferView), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_VIEW_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pView", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::BufferView), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -4515,12 +4384,11 @@ pub static CREATE_BUFFER_VIEW_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateBufferViewOutputs {
     pub result: Result,
     pub p_view: Ptr<BufferView>,
 }
-structure!(CreateBufferViewOutputs, CREATE_BUFFER_VIEW_OUTPUTS_LAYOUT, 16);
+image!(CreateBufferViewOutputs, CREATE_BUFFER_VIEW_OUTPUTS_LAYOUT);
 pub static CREATE_BUFFER_VIEW_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateBufferView:outputs",
     size: 16,
@@ -4529,13 +4397,13 @@ pub static CREATE_BUFFER_VIEW_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pView", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::BufferView), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pView", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::BufferView), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::BufferView), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateBufferView = unsafe extern "system" fn(Device, Ptr<BufferViewCreateInfo>, Ptr<Opaque>, Ptr<BufferView>) -> Result;
@@ -4553,13 +4421,12 @@ pub static CREATE_BUFFER_VIEW_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyBufferViewParams {
     pub device: Device,
     pub buffer_view: BufferView,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyBufferViewParams, DESTROY_BUFFER_VIEW_PARAMS_LAYOUT, 24);
+image!(DestroyBufferViewParams, DESTROY_BUFFER_VIEW_PARAMS_LAYOUT);
 pub static DESTROY_BUFFER_VIEW_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyBufferView",
     size: 24,
@@ -4568,9 +4435,9 @@ pub static DESTROY_BUFFER_VIEW_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("bufferView", 8, 1, Ty::Handle(HandleType::BufferView)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferView", at: 8, ty: Ty::Handle(HandleType::BufferView), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -4591,14 +4458,13 @@ pub static DESTROY_BUFFER_VIEW_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateShaderModuleParams {
     pub device: Device,
     pub p_create_info: Ptr<ShaderModuleCreateInfo>,
     pub p_allocator: Ptr<Opaque>,
     pub p_shader_module: Ptr<ShaderModule>,
 }
-structure!(CreateShaderModuleParams, CREATE_SHADER_MODULE_PARAMS_LAYOUT, 32);
+image!(CreateShaderModuleParams, CREATE_SHADER_MODULE_PARAMS_LAYOUT);
 pub static CREATE_SHADER_MODULE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateShaderModule",
     size: 32,
@@ -4607,10 +4473,10 @@ pub static CREATE_SHADER_MODULE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_MODULE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pShaderModule", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderModule), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_MODULE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pShaderModule", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderModule), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -4623,12 +4489,11 @@ pub static CREATE_SHADER_MODULE_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateShaderModuleOutputs {
     pub result: Result,
     pub p_shader_module: Ptr<ShaderModule>,
 }
-structure!(CreateShaderModuleOutputs, CREATE_SHADER_MODULE_OUTPUTS_LAYOUT, 16);
+image!(CreateShaderModuleOutputs, CREATE_SHADER_MODULE_OUTPUTS_LAYOUT);
 pub static CREATE_SHADER_MODULE_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateShaderModule:outputs",
     size: 16,
@@ -4637,13 +4502,13 @@ pub static CREATE_SHADER_MODULE_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pShaderModule", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderModule), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pShaderModule", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderModule), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::ShaderModule), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateShaderModule = unsafe extern "system" fn(Device, Ptr<ShaderModuleCreateInfo>, Ptr<Opaque>, Ptr<ShaderModule>) -> Result;
@@ -4661,13 +4526,12 @@ pub static CREATE_SHADER_MODULE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyShaderModuleParams {
     pub device: Device,
     pub shader_module: ShaderModule,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyShaderModuleParams, DESTROY_SHADER_MODULE_PARAMS_LAYOUT, 24);
+image!(DestroyShaderModuleParams, DESTROY_SHADER_MODULE_PARAMS_LAYOUT);
 pub static DESTROY_SHADER_MODULE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyShaderModule",
     size: 24,
@@ -4676,9 +4540,9 @@ pub static DESTROY_SHADER_MODULE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("shaderModule", 8, 1, Ty::Handle(HandleType::ShaderModule)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderModule", at: 8, ty: Ty::Handle(HandleType::ShaderModule), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -4699,14 +4563,13 @@ pub static DESTROY_SHADER_MODULE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreatePipelineCacheParams {
     pub device: Device,
     pub p_create_info: Ptr<PipelineCacheCreateInfo>,
     pub p_allocator: Ptr<Opaque>,
     pub p_pipeline_cache: Ptr<PipelineCache>,
 }
-structure!(CreatePipelineCacheParams, CREATE_PIPELINE_CACHE_PARAMS_LAYOUT, 32);
+image!(CreatePipelineCacheParams, CREATE_PIPELINE_CACHE_PARAMS_LAYOUT);
 pub static CREATE_PIPELINE_CACHE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreatePipelineCache",
     size: 32,
@@ -4715,10 +4578,10 @@ pub static CREATE_PIPELINE_CACHE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_CACHE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pPipelineCache", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PipelineCache), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_CACHE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPipelineCache", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PipelineCache), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -4731,12 +4594,11 @@ pub static CREATE_PIPELINE_CACHE_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreatePipelineCacheOutputs {
     pub result: Result,
     pub p_pipeline_cache: Ptr<PipelineCache>,
 }
-structure!(CreatePipelineCacheOutputs, CREATE_PIPELINE_CACHE_OUTPUTS_LAYOUT, 16);
+image!(CreatePipelineCacheOutputs, CREATE_PIPELINE_CACHE_OUTPUTS_LAYOUT);
 pub static CREATE_PIPELINE_CACHE_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreatePipelineCache:outputs",
     size: 16,
@@ -4745,13 +4607,13 @@ pub static CREATE_PIPELINE_CACHE_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPipelineCache", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PipelineCache), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineCache", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PipelineCache), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::PipelineCache), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreatePipelineCache = unsafe extern "system" fn(Device, Ptr<PipelineCacheCreateInfo>, Ptr<Opaque>, Ptr<PipelineCache>) -> Result;
@@ -4769,13 +4631,12 @@ pub static CREATE_PIPELINE_CACHE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyPipelineCacheParams {
     pub device: Device,
     pub pipeline_cache: PipelineCache,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyPipelineCacheParams, DESTROY_PIPELINE_CACHE_PARAMS_LAYOUT, 24);
+image!(DestroyPipelineCacheParams, DESTROY_PIPELINE_CACHE_PARAMS_LAYOUT);
 pub static DESTROY_PIPELINE_CACHE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyPipelineCache",
     size: 24,
@@ -4784,9 +4645,9 @@ pub static DESTROY_PIPELINE_CACHE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pipelineCache", 8, 1, Ty::Handle(HandleType::PipelineCache)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineCache", at: 8, ty: Ty::Handle(HandleType::PipelineCache), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -4807,14 +4668,13 @@ pub static DESTROY_PIPELINE_CACHE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPipelineCacheDataParams {
     pub device: Device,
     pub pipeline_cache: PipelineCache,
     pub p_data_size: Ptr<u64>,
     pub p_data: Ptr<u8>,
 }
-structure!(GetPipelineCacheDataParams, GET_PIPELINE_CACHE_DATA_PARAMS_LAYOUT, 32);
+image!(GetPipelineCacheDataParams, GET_PIPELINE_CACHE_DATA_PARAMS_LAYOUT);
 pub static GET_PIPELINE_CACHE_DATA_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPipelineCacheData",
     size: 32,
@@ -4823,29 +4683,28 @@ pub static GET_PIPELINE_CACHE_DATA_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pipelineCache", 8, 1, Ty::Handle(HandleType::PipelineCache)),
-        f("pDataSize", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pData", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(through(16, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineCache", at: 8, ty: Ty::Handle(HandleType::PipelineCache), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDataSize", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: 16, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::PipelineCache },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(through(16, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: 16, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPipelineCacheDataOutputs {
     pub result: Result,
     pub p_data_size: Ptr<u64>,
     pub p_data: Ptr<u8>,
 }
-structure!(GetPipelineCacheDataOutputs, GET_PIPELINE_CACHE_DATA_OUTPUTS_LAYOUT, 24);
+image!(GetPipelineCacheDataOutputs, GET_PIPELINE_CACHE_DATA_OUTPUTS_LAYOUT);
 pub static GET_PIPELINE_CACHE_DATA_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPipelineCacheData:outputs",
     size: 24,
@@ -4854,15 +4713,15 @@ pub static GET_PIPELINE_CACHE_DATA_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pDataSize", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pData", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(through(8, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDataSize", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: 8, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::At(through(8, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: 8, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPipelineCacheData = unsafe extern "system" fn(Device, PipelineCache, Ptr<u64>, Ptr<u8>) -> Result;
@@ -4880,14 +4739,13 @@ pub static GET_PIPELINE_CACHE_DATA_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct MergePipelineCachesParams {
     pub device: Device,
     pub dst_cache: PipelineCache,
     pub src_cache_count: u32,
     pub p_src_caches: Ptr<PipelineCache>,
 }
-structure!(MergePipelineCachesParams, MERGE_PIPELINE_CACHES_PARAMS_LAYOUT, 32);
+image!(MergePipelineCachesParams, MERGE_PIPELINE_CACHES_PARAMS_LAYOUT);
 pub static MERGE_PIPELINE_CACHES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkMergePipelineCaches",
     size: 32,
@@ -4896,26 +4754,25 @@ pub static MERGE_PIPELINE_CACHES_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("dstCache", 8, 1, Ty::Handle(HandleType::PipelineCache)).extern_sync(),
-        f("srcCacheCount", 16, 1, Ty::U32),
-        f("pSrcCaches", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PipelineCache), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstCache", at: 8, ty: Ty::Handle(HandleType::PipelineCache), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "srcCacheCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSrcCaches", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PipelineCache), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::PipelineCache },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::PipelineCache), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::PipelineCache), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(20, 4)],
-    keep: &[s(16, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
+    keep: &[Span { at: 16, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct MergePipelineCachesOutputs {
     pub result: Result,
 }
-structure!(MergePipelineCachesOutputs, MERGE_PIPELINE_CACHES_OUTPUTS_LAYOUT, 8);
+image!(MergePipelineCachesOutputs, MERGE_PIPELINE_CACHES_OUTPUTS_LAYOUT);
 pub static MERGE_PIPELINE_CACHES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkMergePipelineCaches:outputs",
     size: 8,
@@ -4924,10 +4781,10 @@ pub static MERGE_PIPELINE_CACHES_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnMergePipelineCaches = unsafe extern "system" fn(Device, PipelineCache, u32, Ptr<PipelineCache>) -> Result;
@@ -4945,7 +4802,6 @@ pub static MERGE_PIPELINE_CACHES_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateComputePipelinesParams {
     pub device: Device,
     pub pipeline_cache: PipelineCache,
@@ -4954,7 +4810,7 @@ pub struct CreateComputePipelinesParams {
     pub p_allocator: Ptr<Opaque>,
     pub p_pipelines: Ptr<Pipeline>,
 }
-structure!(CreateComputePipelinesParams, CREATE_COMPUTE_PIPELINES_PARAMS_LAYOUT, 48);
+image!(CreateComputePipelinesParams, CREATE_COMPUTE_PIPELINES_PARAMS_LAYOUT);
 pub static CREATE_COMPUTE_PIPELINES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateComputePipelines",
     size: 48,
@@ -4963,33 +4819,32 @@ pub static CREATE_COMPUTE_PIPELINES_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pipelineCache", 8, 1, Ty::Handle(HandleType::PipelineCache)).optional().extern_sync(),
-        f("createInfoCount", 16, 1, Ty::U32),
-        f("pCreateInfos", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 32, 1, Ty::Opaque).optional(),
-        f("pPipelines", 40, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineCache", at: 8, ty: Ty::Handle(HandleType::PipelineCache), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "createInfoCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 32, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPipelines", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::PipelineCache },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Opaque { at: 32 },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(20, 4)],
-    keep: &[s(16, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
+    keep: &[Span { at: 16, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateComputePipelinesOutputs {
     pub result: Result,
     pub create_info_count: u32,
     pub p_create_infos: Ptr<ComputePipelineCreateInfo>,
     pub p_pipelines: Ptr<Pipeline>,
 }
-structure!(CreateComputePipelinesOutputs, CREATE_COMPUTE_PIPELINES_OUTPUTS_LAYOUT, 24);
+image!(CreateComputePipelinesOutputs, CREATE_COMPUTE_PIPELINES_OUTPUTS_LAYOUT);
 pub static CREATE_COMPUTE_PIPELINES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateComputePipelines:outputs",
     size: 24,
@@ -4998,17 +4853,17 @@ pub static CREATE_COMPUTE_PIPELINES_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("createInfoCount", 4, 1, Ty::U32),
-        f("pCreateInfos", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPipelines", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "createInfoCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelines", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(4, 4)],
+    keep: &[Span { at: 4, size: 4 }],
 };
 pub type FnCreateComputePipelines = unsafe extern "system" fn(Device, PipelineCache, u32, Ptr<ComputePipelineCreateInfo>, Ptr<Opaque>, Ptr<Pipeline>) -> Result;
 pub static CREATE_COMPUTE_PIPELINES_COMMAND: CommandDesc = CommandDesc {
@@ -5025,13 +4880,12 @@ pub static CREATE_COMPUTE_PIPELINES_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyPipelineParams {
     pub device: Device,
     pub pipeline: Pipeline,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyPipelineParams, DESTROY_PIPELINE_PARAMS_LAYOUT, 24);
+image!(DestroyPipelineParams, DESTROY_PIPELINE_PARAMS_LAYOUT);
 pub static DESTROY_PIPELINE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyPipeline",
     size: 24,
@@ -5040,9 +4894,9 @@ pub static DESTROY_PIPELINE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pipeline", 8, 1, Ty::Handle(HandleType::Pipeline)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipeline", at: 8, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -5063,14 +4917,13 @@ pub static DESTROY_PIPELINE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreatePipelineLayoutParams {
     pub device: Device,
     pub p_create_info: Ptr<PipelineLayoutCreateInfo>,
     pub p_allocator: Ptr<Opaque>,
     pub p_pipeline_layout: Ptr<PipelineLayout>,
 }
-structure!(CreatePipelineLayoutParams, CREATE_PIPELINE_LAYOUT_PARAMS_LAYOUT, 32);
+image!(CreatePipelineLayoutParams, CREATE_PIPELINE_LAYOUT_PARAMS_LAYOUT);
 pub static CREATE_PIPELINE_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreatePipelineLayout",
     size: 32,
@@ -5079,10 +4932,10 @@ pub static CREATE_PIPELINE_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_LAYOUT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pPipelineLayout", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PipelineLayout), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_LAYOUT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPipelineLayout", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PipelineLayout), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -5095,12 +4948,11 @@ pub static CREATE_PIPELINE_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreatePipelineLayoutOutputs {
     pub result: Result,
     pub p_pipeline_layout: Ptr<PipelineLayout>,
 }
-structure!(CreatePipelineLayoutOutputs, CREATE_PIPELINE_LAYOUT_OUTPUTS_LAYOUT, 16);
+image!(CreatePipelineLayoutOutputs, CREATE_PIPELINE_LAYOUT_OUTPUTS_LAYOUT);
 pub static CREATE_PIPELINE_LAYOUT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreatePipelineLayout:outputs",
     size: 16,
@@ -5109,13 +4961,13 @@ pub static CREATE_PIPELINE_LAYOUT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPipelineLayout", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PipelineLayout), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineLayout", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PipelineLayout), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::PipelineLayout), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreatePipelineLayout = unsafe extern "system" fn(Device, Ptr<PipelineLayoutCreateInfo>, Ptr<Opaque>, Ptr<PipelineLayout>) -> Result;
@@ -5133,13 +4985,12 @@ pub static CREATE_PIPELINE_LAYOUT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyPipelineLayoutParams {
     pub device: Device,
     pub pipeline_layout: PipelineLayout,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyPipelineLayoutParams, DESTROY_PIPELINE_LAYOUT_PARAMS_LAYOUT, 24);
+image!(DestroyPipelineLayoutParams, DESTROY_PIPELINE_LAYOUT_PARAMS_LAYOUT);
 pub static DESTROY_PIPELINE_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyPipelineLayout",
     size: 24,
@@ -5148,9 +4999,9 @@ pub static DESTROY_PIPELINE_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pipelineLayout", 8, 1, Ty::Handle(HandleType::PipelineLayout)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineLayout", at: 8, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -5171,14 +5022,13 @@ pub static DESTROY_PIPELINE_LAYOUT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateSamplerParams {
     pub device: Device,
     pub p_create_info: Ptr<SamplerCreateInfo>,
     pub p_allocator: Ptr<Opaque>,
     pub p_sampler: Ptr<Sampler>,
 }
-structure!(CreateSamplerParams, CREATE_SAMPLER_PARAMS_LAYOUT, 32);
+image!(CreateSamplerParams, CREATE_SAMPLER_PARAMS_LAYOUT);
 pub static CREATE_SAMPLER_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateSampler",
     size: 32,
@@ -5187,10 +5037,10 @@ pub static CREATE_SAMPLER_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pSampler", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Sampler), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSampler", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Sampler), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -5203,12 +5053,11 @@ pub static CREATE_SAMPLER_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateSamplerOutputs {
     pub result: Result,
     pub p_sampler: Ptr<Sampler>,
 }
-structure!(CreateSamplerOutputs, CREATE_SAMPLER_OUTPUTS_LAYOUT, 16);
+image!(CreateSamplerOutputs, CREATE_SAMPLER_OUTPUTS_LAYOUT);
 pub static CREATE_SAMPLER_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateSampler:outputs",
     size: 16,
@@ -5217,13 +5066,13 @@ pub static CREATE_SAMPLER_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pSampler", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Sampler), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSampler", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Sampler), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::Sampler), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateSampler = unsafe extern "system" fn(Device, Ptr<SamplerCreateInfo>, Ptr<Opaque>, Ptr<Sampler>) -> Result;
@@ -5241,13 +5090,12 @@ pub static CREATE_SAMPLER_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroySamplerParams {
     pub device: Device,
     pub sampler: Sampler,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroySamplerParams, DESTROY_SAMPLER_PARAMS_LAYOUT, 24);
+image!(DestroySamplerParams, DESTROY_SAMPLER_PARAMS_LAYOUT);
 pub static DESTROY_SAMPLER_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroySampler",
     size: 24,
@@ -5256,9 +5104,9 @@ pub static DESTROY_SAMPLER_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("sampler", 8, 1, Ty::Handle(HandleType::Sampler)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sampler", at: 8, ty: Ty::Handle(HandleType::Sampler), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -5279,14 +5127,13 @@ pub static DESTROY_SAMPLER_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateDescriptorSetLayoutParams {
     pub device: Device,
     pub p_create_info: Ptr<DescriptorSetLayoutCreateInfo>,
     pub p_allocator: Ptr<Opaque>,
     pub p_set_layout: Ptr<DescriptorSetLayout>,
 }
-structure!(CreateDescriptorSetLayoutParams, CREATE_DESCRIPTOR_SET_LAYOUT_PARAMS_LAYOUT, 32);
+image!(CreateDescriptorSetLayoutParams, CREATE_DESCRIPTOR_SET_LAYOUT_PARAMS_LAYOUT);
 pub static CREATE_DESCRIPTOR_SET_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateDescriptorSetLayout",
     size: 32,
@@ -5295,10 +5142,10 @@ pub static CREATE_DESCRIPTOR_SET_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pSetLayout", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSetLayout", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -5311,12 +5158,11 @@ pub static CREATE_DESCRIPTOR_SET_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateDescriptorSetLayoutOutputs {
     pub result: Result,
     pub p_set_layout: Ptr<DescriptorSetLayout>,
 }
-structure!(CreateDescriptorSetLayoutOutputs, CREATE_DESCRIPTOR_SET_LAYOUT_OUTPUTS_LAYOUT, 16);
+image!(CreateDescriptorSetLayoutOutputs, CREATE_DESCRIPTOR_SET_LAYOUT_OUTPUTS_LAYOUT);
 pub static CREATE_DESCRIPTOR_SET_LAYOUT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateDescriptorSetLayout:outputs",
     size: 16,
@@ -5325,13 +5171,13 @@ pub static CREATE_DESCRIPTOR_SET_LAYOUT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pSetLayout", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSetLayout", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateDescriptorSetLayout = unsafe extern "system" fn(Device, Ptr<DescriptorSetLayoutCreateInfo>, Ptr<Opaque>, Ptr<DescriptorSetLayout>) -> Result;
@@ -5349,13 +5195,12 @@ pub static CREATE_DESCRIPTOR_SET_LAYOUT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyDescriptorSetLayoutParams {
     pub device: Device,
     pub descriptor_set_layout: DescriptorSetLayout,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyDescriptorSetLayoutParams, DESTROY_DESCRIPTOR_SET_LAYOUT_PARAMS_LAYOUT, 24);
+image!(DestroyDescriptorSetLayoutParams, DESTROY_DESCRIPTOR_SET_LAYOUT_PARAMS_LAYOUT);
 pub static DESTROY_DESCRIPTOR_SET_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyDescriptorSetLayout",
     size: 24,
@@ -5364,9 +5209,9 @@ pub static DESTROY_DESCRIPTOR_SET_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("descriptorSetLayout", 8, 1, Ty::Handle(HandleType::DescriptorSetLayout)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorSetLayout", at: 8, ty: Ty::Handle(HandleType::DescriptorSetLayout), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -5387,14 +5232,13 @@ pub static DESTROY_DESCRIPTOR_SET_LAYOUT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateDescriptorPoolParams {
     pub device: Device,
     pub p_create_info: Ptr<DescriptorPoolCreateInfo>,
     pub p_allocator: Ptr<Opaque>,
     pub p_descriptor_pool: Ptr<DescriptorPool>,
 }
-structure!(CreateDescriptorPoolParams, CREATE_DESCRIPTOR_POOL_PARAMS_LAYOUT, 32);
+image!(CreateDescriptorPoolParams, CREATE_DESCRIPTOR_POOL_PARAMS_LAYOUT);
 pub static CREATE_DESCRIPTOR_POOL_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateDescriptorPool",
     size: 32,
@@ -5403,10 +5247,10 @@ pub static CREATE_DESCRIPTOR_POOL_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_POOL_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pDescriptorPool", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_POOL_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDescriptorPool", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -5419,12 +5263,11 @@ pub static CREATE_DESCRIPTOR_POOL_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateDescriptorPoolOutputs {
     pub result: Result,
     pub p_descriptor_pool: Ptr<DescriptorPool>,
 }
-structure!(CreateDescriptorPoolOutputs, CREATE_DESCRIPTOR_POOL_OUTPUTS_LAYOUT, 16);
+image!(CreateDescriptorPoolOutputs, CREATE_DESCRIPTOR_POOL_OUTPUTS_LAYOUT);
 pub static CREATE_DESCRIPTOR_POOL_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateDescriptorPool:outputs",
     size: 16,
@@ -5433,13 +5276,13 @@ pub static CREATE_DESCRIPTOR_POOL_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pDescriptorPool", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorPool", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorPool), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateDescriptorPool = unsafe extern "system" fn(Device, Ptr<DescriptorPoolCreateInfo>, Ptr<Opaque>, Ptr<DescriptorPool>) -> Result;
@@ -5457,13 +5300,12 @@ pub static CREATE_DESCRIPTOR_POOL_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyDescriptorPoolParams {
     pub device: Device,
     pub descriptor_pool: DescriptorPool,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyDescriptorPoolParams, DESTROY_DESCRIPTOR_POOL_PARAMS_LAYOUT, 24);
+image!(DestroyDescriptorPoolParams, DESTROY_DESCRIPTOR_POOL_PARAMS_LAYOUT);
 pub static DESTROY_DESCRIPTOR_POOL_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyDescriptorPool",
     size: 24,
@@ -5472,9 +5314,9 @@ pub static DESTROY_DESCRIPTOR_POOL_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("descriptorPool", 8, 1, Ty::Handle(HandleType::DescriptorPool)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorPool", at: 8, ty: Ty::Handle(HandleType::DescriptorPool), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -5495,13 +5337,12 @@ pub static DESTROY_DESCRIPTOR_POOL_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ResetDescriptorPoolParams {
     pub device: Device,
     pub descriptor_pool: DescriptorPool,
     pub flags: DescriptorPoolResetFlags,
 }
-structure!(ResetDescriptorPoolParams, RESET_DESCRIPTOR_POOL_PARAMS_LAYOUT, 24);
+image!(ResetDescriptorPoolParams, RESET_DESCRIPTOR_POOL_PARAMS_LAYOUT);
 pub static RESET_DESCRIPTOR_POOL_PARAMS_LAYOUT: Layout = Layout {
     name: "vkResetDescriptorPool",
     size: 24,
@@ -5510,24 +5351,23 @@ pub static RESET_DESCRIPTOR_POOL_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("descriptorPool", 8, 1, Ty::Handle(HandleType::DescriptorPool)).extern_sync(),
-        f("flags", 16, 1, Ty::U32).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorPool", at: 8, ty: Ty::Handle(HandleType::DescriptorPool), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::DescriptorPool },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ResetDescriptorPoolOutputs {
     pub result: Result,
 }
-structure!(ResetDescriptorPoolOutputs, RESET_DESCRIPTOR_POOL_OUTPUTS_LAYOUT, 8);
+image!(ResetDescriptorPoolOutputs, RESET_DESCRIPTOR_POOL_OUTPUTS_LAYOUT);
 pub static RESET_DESCRIPTOR_POOL_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkResetDescriptorPool:outputs",
     size: 8,
@@ -5536,10 +5376,10 @@ pub static RESET_DESCRIPTOR_POOL_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnResetDescriptorPool = unsafe extern "system" fn(Device, DescriptorPool, DescriptorPoolResetFlags) -> Result;
@@ -5557,13 +5397,12 @@ pub static RESET_DESCRIPTOR_POOL_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct AllocateDescriptorSetsParams {
     pub device: Device,
     pub p_allocate_info: Ptr<DescriptorSetAllocateInfo>,
     pub p_descriptor_sets: Ptr<DescriptorSet>,
 }
-structure!(AllocateDescriptorSetsParams, ALLOCATE_DESCRIPTOR_SETS_PARAMS_LAYOUT, 24);
+image!(AllocateDescriptorSetsParams, ALLOCATE_DESCRIPTOR_SETS_PARAMS_LAYOUT);
 pub static ALLOCATE_DESCRIPTOR_SETS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkAllocateDescriptorSets",
     size: 24,
@@ -5572,27 +5411,26 @@ pub static ALLOCATE_DESCRIPTOR_SETS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pAllocateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_ALLOCATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pDescriptorSets", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(through(8, 24, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_ALLOCATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorSets", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(Place { through: 8, at: 24, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_SET_ALLOCATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(through(8, 24, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(Place { through: 8, at: 24, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct AllocateDescriptorSetsOutputs {
     pub result: Result,
     pub descriptor_set_count: u32,
     pub p_descriptor_sets: Ptr<DescriptorSet>,
 }
-structure!(AllocateDescriptorSetsOutputs, ALLOCATE_DESCRIPTOR_SETS_OUTPUTS_LAYOUT, 16);
+image!(AllocateDescriptorSetsOutputs, ALLOCATE_DESCRIPTOR_SETS_OUTPUTS_LAYOUT);
 pub static ALLOCATE_DESCRIPTOR_SETS_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkAllocateDescriptorSets:outputs",
     size: 16,
@@ -5601,15 +5439,15 @@ pub static ALLOCATE_DESCRIPTOR_SETS_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("descriptorSetCount", 4, 1, Ty::U32),
-        f("pDescriptorSets", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorSetCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorSets", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(4, 4)],
+    keep: &[Span { at: 4, size: 4 }],
 };
 pub type FnAllocateDescriptorSets = unsafe extern "system" fn(Device, Ptr<DescriptorSetAllocateInfo>, Ptr<DescriptorSet>) -> Result;
 pub static ALLOCATE_DESCRIPTOR_SETS_COMMAND: CommandDesc = CommandDesc {
@@ -5618,7 +5456,7 @@ pub static ALLOCATE_DESCRIPTOR_SETS_COMMAND: CommandDesc = CommandDesc {
     parameters: &ALLOCATE_DESCRIPTOR_SETS_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &ALLOCATE_DESCRIPTOR_SETS_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Through(through(8, 24, 4)), Source::Parameter { at: 16, is_output: true }],
+        sources: &[Source::Result, Source::Through(Place { through: 8, at: 24, width: 4 }), Source::Parameter { at: 16, is_output: true }],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -5626,14 +5464,13 @@ pub static ALLOCATE_DESCRIPTOR_SETS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct FreeDescriptorSetsParams {
     pub device: Device,
     pub descriptor_pool: DescriptorPool,
     pub descriptor_set_count: u32,
     pub p_descriptor_sets: Ptr<DescriptorSet>,
 }
-structure!(FreeDescriptorSetsParams, FREE_DESCRIPTOR_SETS_PARAMS_LAYOUT, 32);
+image!(FreeDescriptorSetsParams, FREE_DESCRIPTOR_SETS_PARAMS_LAYOUT);
 pub static FREE_DESCRIPTOR_SETS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkFreeDescriptorSets",
     size: 32,
@@ -5642,26 +5479,25 @@ pub static FREE_DESCRIPTOR_SETS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("descriptorPool", 8, 1, Ty::Handle(HandleType::DescriptorPool)).extern_sync(),
-        f("descriptorSetCount", 16, 1, Ty::U32),
-        f("pDescriptorSets", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })).extern_sync(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorPool", at: 8, ty: Ty::Handle(HandleType::DescriptorPool), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "descriptorSetCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorSets", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::DescriptorPool },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(20, 4)],
-    keep: &[s(16, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
+    keep: &[Span { at: 16, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct FreeDescriptorSetsOutputs {
     pub result: Result,
 }
-structure!(FreeDescriptorSetsOutputs, FREE_DESCRIPTOR_SETS_OUTPUTS_LAYOUT, 8);
+image!(FreeDescriptorSetsOutputs, FREE_DESCRIPTOR_SETS_OUTPUTS_LAYOUT);
 pub static FREE_DESCRIPTOR_SETS_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkFreeDescriptorSets:outputs",
     size: 8,
@@ -5670,10 +5506,10 @@ pub static FREE_DESCRIPTOR_SETS_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnFreeDescriptorSets = unsafe extern "system" fn(Device, DescriptorPool, u32, Ptr<DescriptorSet>) -> Result;
@@ -5691,7 +5527,6 @@ pub static FREE_DESCRIPTOR_SETS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct UpdateDescriptorSetsParams {
     pub device: Device,
     pub descriptor_write_count: u32,
@@ -5699,7 +5534,7 @@ pub struct UpdateDescriptorSetsParams {
     pub descriptor_copy_count: u32,
     pub p_descriptor_copies: Ptr<CopyDescriptorSet>,
 }
-structure!(UpdateDescriptorSetsParams, UPDATE_DESCRIPTOR_SETS_PARAMS_LAYOUT, 40);
+image!(UpdateDescriptorSetsParams, UPDATE_DESCRIPTOR_SETS_PARAMS_LAYOUT);
 pub static UPDATE_DESCRIPTOR_SETS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkUpdateDescriptorSets",
     size: 40,
@@ -5708,19 +5543,19 @@ pub static UPDATE_DESCRIPTOR_SETS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("descriptorWriteCount", 8, 1, Ty::U32).optional(),
-        f("pDescriptorWrites", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&WRITE_DESCRIPTOR_SET_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })).extern_sync(),
-        f("descriptorCopyCount", 24, 1, Ty::U32).optional(),
-        f("pDescriptorCopies", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_DESCRIPTOR_SET_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorWriteCount", at: 8, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDescriptorWrites", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&WRITE_DESCRIPTOR_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "descriptorCopyCount", at: 24, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDescriptorCopies", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_DESCRIPTOR_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&WRITE_DESCRIPTOR_SET_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&COPY_DESCRIPTOR_SET_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&WRITE_DESCRIPTOR_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&COPY_DESCRIPTOR_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4), s(28, 4)],
-    keep: &[s(8, 4), s(24, 4)],
+    gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }, Span { at: 24, size: 4 }],
 };
 pub type FnUpdateDescriptorSets = unsafe extern "system" fn(Device, u32, Ptr<WriteDescriptorSet>, u32, Ptr<CopyDescriptorSet>);
 pub static UPDATE_DESCRIPTOR_SETS_COMMAND: CommandDesc = CommandDesc {
@@ -5733,13 +5568,12 @@ pub static UPDATE_DESCRIPTOR_SETS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBindPipelineParams {
     pub command_buffer: CommandBuffer,
     pub pipeline_bind_point: PipelineBindPoint,
     pub pipeline: Pipeline,
 }
-structure!(CmdBindPipelineParams, CMD_BIND_PIPELINE_PARAMS_LAYOUT, 24);
+image!(CmdBindPipelineParams, CMD_BIND_PIPELINE_PARAMS_LAYOUT);
 pub static CMD_BIND_PIPELINE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBindPipeline",
     size: 24,
@@ -5748,15 +5582,15 @@ pub static CMD_BIND_PIPELINE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pipelineBindPoint", 8, 1, Ty::Enum(&PIPELINE_BIND_POINT_ENUM)),
-        f("pipeline", 16, 1, Ty::Handle(HandleType::Pipeline)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pipelineBindPoint", at: 8, ty: Ty::Enum(&PIPELINE_BIND_POINT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipeline", at: 16, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 16, count: 1, ty: HandleType::Pipeline },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdBindPipeline = unsafe extern "system" fn(CommandBuffer, PipelineBindPoint, Pipeline);
@@ -5770,7 +5604,6 @@ pub static CMD_BIND_PIPELINE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBindDescriptorSetsParams {
     pub command_buffer: CommandBuffer,
     pub pipeline_bind_point: PipelineBindPoint,
@@ -5781,7 +5614,7 @@ pub struct CmdBindDescriptorSetsParams {
     pub dynamic_offset_count: u32,
     pub p_dynamic_offsets: Ptr<u32>,
 }
-structure!(CmdBindDescriptorSetsParams, CMD_BIND_DESCRIPTOR_SETS_PARAMS_LAYOUT, 56);
+image!(CmdBindDescriptorSetsParams, CMD_BIND_DESCRIPTOR_SETS_PARAMS_LAYOUT);
 pub static CMD_BIND_DESCRIPTOR_SETS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBindDescriptorSets",
     size: 56,
@@ -5790,23 +5623,23 @@ pub static CMD_BIND_DESCRIPTOR_SETS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pipelineBindPoint", 8, 1, Ty::Enum(&PIPELINE_BIND_POINT_ENUM)),
-        f("layout", 16, 1, Ty::Handle(HandleType::PipelineLayout)),
-        f("firstSet", 24, 1, Ty::U32),
-        f("descriptorSetCount", 28, 1, Ty::U32),
-        f("pDescriptorSets", 32, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(here(28, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("dynamicOffsetCount", 40, 1, Ty::U32).optional(),
-        f("pDynamicOffsets", 48, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pipelineBindPoint", at: 8, ty: Ty::Enum(&PIPELINE_BIND_POINT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layout", at: 16, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstSet", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorSetCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorSets", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dynamicOffsetCount", at: 40, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDynamicOffsets", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 16, count: 1, ty: HandleType::PipelineLayout },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(here(28, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4), s(44, 4)],
-    keep: &[s(28, 4), s(40, 4)],
+    gaps: &[Span { at: 12, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 28, size: 4 }, Span { at: 40, size: 4 }],
 };
 pub type FnCmdBindDescriptorSets = unsafe extern "system" fn(CommandBuffer, PipelineBindPoint, PipelineLayout, u32, u32, Ptr<DescriptorSet>, u32, Ptr<u32>);
 pub static CMD_BIND_DESCRIPTOR_SETS_COMMAND: CommandDesc = CommandDesc {
@@ -5819,7 +5652,6 @@ pub static CMD_BIND_DESCRIPTOR_SETS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdClearColorImageParams {
     pub command_buffer: CommandBuffer,
     pub image: Image,
@@ -5828,7 +5660,7 @@ pub struct CmdClearColorImageParams {
     pub range_count: u32,
     pub p_ranges: Ptr<ImageSubresourceRange>,
 }
-structure!(CmdClearColorImageParams, CMD_CLEAR_COLOR_IMAGE_PARAMS_LAYOUT, 48);
+image!(CmdClearColorImageParams, CMD_CLEAR_COLOR_IMAGE_PARAMS_LAYOUT);
 pub static CMD_CLEAR_COLOR_IMAGE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdClearColorImage",
     size: 48,
@@ -5837,21 +5669,21 @@ pub static CMD_CLEAR_COLOR_IMAGE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("image", 8, 1, Ty::Handle(HandleType::Image)),
-        f("imageLayout", 16, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("pColor", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CLEAR_COLOR_VALUE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("rangeCount", 32, 1, Ty::U32),
-        f("pRanges", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "image", at: 8, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageLayout", at: 16, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pColor", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CLEAR_COLOR_VALUE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "rangeCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRanges", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 8, count: 1, ty: HandleType::Image },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&CLEAR_COLOR_VALUE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(20, 4), s(36, 4)],
-    keep: &[s(32, 4)],
+    gaps: &[Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 32, size: 4 }],
 };
 pub type FnCmdClearColorImage = unsafe extern "system" fn(CommandBuffer, Image, ImageLayout, Ptr<ClearColorValue>, u32, Ptr<ImageSubresourceRange>);
 pub static CMD_CLEAR_COLOR_IMAGE_COMMAND: CommandDesc = CommandDesc {
@@ -5864,14 +5696,13 @@ pub static CMD_CLEAR_COLOR_IMAGE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDispatchParams {
     pub command_buffer: CommandBuffer,
     pub group_count_x: u32,
     pub group_count_y: u32,
     pub group_count_z: u32,
 }
-structure!(CmdDispatchParams, CMD_DISPATCH_PARAMS_LAYOUT, 24);
+image!(CmdDispatchParams, CMD_DISPATCH_PARAMS_LAYOUT);
 pub static CMD_DISPATCH_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDispatch",
     size: 24,
@@ -5880,15 +5711,15 @@ pub static CMD_DISPATCH_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("groupCountX", 8, 1, Ty::U32),
-        f("groupCountY", 12, 1, Ty::U32),
-        f("groupCountZ", 16, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "groupCountX", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "groupCountY", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "groupCountZ", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub type FnCmdDispatch = unsafe extern "system" fn(CommandBuffer, u32, u32, u32);
@@ -5902,13 +5733,12 @@ pub static CMD_DISPATCH_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDispatchIndirectParams {
     pub command_buffer: CommandBuffer,
     pub buffer: Buffer,
     pub offset: u64,
 }
-structure!(CmdDispatchIndirectParams, CMD_DISPATCH_INDIRECT_PARAMS_LAYOUT, 24);
+image!(CmdDispatchIndirectParams, CMD_DISPATCH_INDIRECT_PARAMS_LAYOUT);
 pub static CMD_DISPATCH_INDIRECT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDispatchIndirect",
     size: 24,
@@ -5917,9 +5747,9 @@ pub static CMD_DISPATCH_INDIRECT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("buffer", 8, 1, Ty::Handle(HandleType::Buffer)),
-        f("offset", 16, 1, Ty::U64),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "buffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -5939,13 +5769,12 @@ pub static CMD_DISPATCH_INDIRECT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetEventParams {
     pub command_buffer: CommandBuffer,
     pub event: Event,
     pub stage_mask: PipelineStageFlags,
 }
-structure!(CmdSetEventParams, CMD_SET_EVENT_PARAMS_LAYOUT, 24);
+image!(CmdSetEventParams, CMD_SET_EVENT_PARAMS_LAYOUT);
 pub static CMD_SET_EVENT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetEvent",
     size: 24,
@@ -5954,15 +5783,15 @@ pub static CMD_SET_EVENT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("event", 8, 1, Ty::Handle(HandleType::Event)),
-        f("stageMask", 16, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM)).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "event", at: 8, ty: Ty::Handle(HandleType::Event), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stageMask", at: 16, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 8, count: 1, ty: HandleType::Event },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetEvent = unsafe extern "system" fn(CommandBuffer, Event, PipelineStageFlags);
@@ -5976,13 +5805,12 @@ pub static CMD_SET_EVENT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdResetEventParams {
     pub command_buffer: CommandBuffer,
     pub event: Event,
     pub stage_mask: PipelineStageFlags,
 }
-structure!(CmdResetEventParams, CMD_RESET_EVENT_PARAMS_LAYOUT, 24);
+image!(CmdResetEventParams, CMD_RESET_EVENT_PARAMS_LAYOUT);
 pub static CMD_RESET_EVENT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdResetEvent",
     size: 24,
@@ -5991,15 +5819,15 @@ pub static CMD_RESET_EVENT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("event", 8, 1, Ty::Handle(HandleType::Event)),
-        f("stageMask", 16, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM)).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "event", at: 8, ty: Ty::Handle(HandleType::Event), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stageMask", at: 16, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 8, count: 1, ty: HandleType::Event },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub type FnCmdResetEvent = unsafe extern "system" fn(CommandBuffer, Event, PipelineStageFlags);
@@ -6013,7 +5841,6 @@ pub static CMD_RESET_EVENT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdWaitEventsParams {
     pub command_buffer: CommandBuffer,
     pub event_count: u32,
@@ -6027,7 +5854,7 @@ pub struct CmdWaitEventsParams {
     pub image_memory_barrier_count: u32,
     pub p_image_memory_barriers: Ptr<ImageMemoryBarrier>,
 }
-structure!(CmdWaitEventsParams, CMD_WAIT_EVENTS_PARAMS_LAYOUT, 80);
+image!(CmdWaitEventsParams, CMD_WAIT_EVENTS_PARAMS_LAYOUT);
 pub static CMD_WAIT_EVENTS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdWaitEvents",
     size: 80,
@@ -6036,27 +5863,27 @@ pub static CMD_WAIT_EVENTS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("eventCount", 8, 1, Ty::U32),
-        f("pEvents", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Event), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("srcStageMask", 24, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM)).optional(),
-        f("dstStageMask", 28, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM)).optional(),
-        f("memoryBarrierCount", 32, 1, Ty::U32).optional(),
-        f("pMemoryBarriers", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_BARRIER_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("bufferMemoryBarrierCount", 48, 1, Ty::U32).optional(),
-        f("pBufferMemoryBarriers", 56, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_MEMORY_BARRIER_LAYOUT), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("imageMemoryBarrierCount", 64, 1, Ty::U32).optional(),
-        f("pImageMemoryBarriers", 72, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_MEMORY_BARRIER_LAYOUT), len: Len::At(here(64, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "eventCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pEvents", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Event), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcStageMask", at: 24, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstStageMask", at: 28, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memoryBarrierCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pMemoryBarriers", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_BARRIER_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferMemoryBarrierCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pBufferMemoryBarriers", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_MEMORY_BARRIER_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageMemoryBarrierCount", at: 64, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pImageMemoryBarriers", at: 72, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_MEMORY_BARRIER_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Event), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&MEMORY_BARRIER_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&BUFFER_MEMORY_BARRIER_LAYOUT), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 72, pointer: &Pointer { to: Target::Struct(&IMAGE_MEMORY_BARRIER_LAYOUT), len: Len::At(here(64, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Event), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&MEMORY_BARRIER_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&BUFFER_MEMORY_BARRIER_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 72, pointer: &Pointer { to: Target::Struct(&IMAGE_MEMORY_BARRIER_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4), s(36, 4), s(52, 4), s(68, 4)],
-    keep: &[s(8, 4), s(32, 4), s(48, 4), s(64, 4)],
+    gaps: &[Span { at: 12, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }, Span { at: 68, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }, Span { at: 32, size: 4 }, Span { at: 48, size: 4 }, Span { at: 64, size: 4 }],
 };
 pub type FnCmdWaitEvents = unsafe extern "system" fn(CommandBuffer, u32, Ptr<Event>, PipelineStageFlags, PipelineStageFlags, u32, Ptr<MemoryBarrier>, u32, Ptr<BufferMemoryBarrier>, u32, Ptr<ImageMemoryBarrier>);
 pub static CMD_WAIT_EVENTS_COMMAND: CommandDesc = CommandDesc {
@@ -6069,7 +5896,6 @@ pub static CMD_WAIT_EVENTS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdPushConstantsParams {
     pub command_buffer: CommandBuffer,
     pub layout: PipelineLayout,
@@ -6078,7 +5904,7 @@ pub struct CmdPushConstantsParams {
     pub size: u32,
     pub p_values: Ptr<u8>,
 }
-structure!(CmdPushConstantsParams, CMD_PUSH_CONSTANTS_PARAMS_LAYOUT, 40);
+image!(CmdPushConstantsParams, CMD_PUSH_CONSTANTS_PARAMS_LAYOUT);
 pub static CMD_PUSH_CONSTANTS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdPushConstants",
     size: 40,
@@ -6087,20 +5913,20 @@ pub static CMD_PUSH_CONSTANTS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("layout", 8, 1, Ty::Handle(HandleType::PipelineLayout)),
-        f("stageFlags", 16, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
-        f("offset", 20, 1, Ty::U32),
-        f("size", 24, 1, Ty::U32),
-        f("pValues", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "layout", at: 8, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stageFlags", at: 16, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pValues", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 8, count: 1, ty: HandleType::PipelineLayout },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(28, 4)],
-    keep: &[s(24, 4)],
+    gaps: &[Span { at: 28, size: 4 }],
+    keep: &[Span { at: 24, size: 4 }],
 };
 pub type FnCmdPushConstants = unsafe extern "system" fn(CommandBuffer, PipelineLayout, ShaderStageFlags, u32, u32, Ptr<u8>);
 pub static CMD_PUSH_CONSTANTS_COMMAND: CommandDesc = CommandDesc {
@@ -6113,7 +5939,6 @@ pub static CMD_PUSH_CONSTANTS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateGraphicsPipelinesParams {
     pub device: Device,
     pub pipeline_cache: PipelineCache,
@@ -6122,7 +5947,7 @@ pub struct CreateGraphicsPipelinesParams {
     pub p_allocator: Ptr<Opaque>,
     pub p_pipelines: Ptr<Pipeline>,
 }
-structure!(CreateGraphicsPipelinesParams, CREATE_GRAPHICS_PIPELINES_PARAMS_LAYOUT, 48);
+image!(CreateGraphicsPipelinesParams, CREATE_GRAPHICS_PIPELINES_PARAMS_LAYOUT);
 pub static CREATE_GRAPHICS_PIPELINES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateGraphicsPipelines",
     size: 48,
@@ -6131,33 +5956,32 @@ pub static CREATE_GRAPHICS_PIPELINES_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pipelineCache", 8, 1, Ty::Handle(HandleType::PipelineCache)).optional().extern_sync(),
-        f("createInfoCount", 16, 1, Ty::U32),
-        f("pCreateInfos", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 32, 1, Ty::Opaque).optional(),
-        f("pPipelines", 40, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineCache", at: 8, ty: Ty::Handle(HandleType::PipelineCache), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "createInfoCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 32, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPipelines", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::PipelineCache },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Opaque { at: 32 },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(20, 4)],
-    keep: &[s(16, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
+    keep: &[Span { at: 16, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateGraphicsPipelinesOutputs {
     pub result: Result,
     pub create_info_count: u32,
     pub p_create_infos: Ptr<GraphicsPipelineCreateInfo>,
     pub p_pipelines: Ptr<Pipeline>,
 }
-structure!(CreateGraphicsPipelinesOutputs, CREATE_GRAPHICS_PIPELINES_OUTPUTS_LAYOUT, 24);
+image!(CreateGraphicsPipelinesOutputs, CREATE_GRAPHICS_PIPELINES_OUTPUTS_LAYOUT);
 pub static CREATE_GRAPHICS_PIPELINES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateGraphicsPipelines:outputs",
     size: 24,
@@ -6166,17 +5990,17 @@ pub static CREATE_GRAPHICS_PIPELINES_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("createInfoCount", 4, 1, Ty::U32),
-        f("pCreateInfos", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPipelines", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "createInfoCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelines", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(4, 4)],
+    keep: &[Span { at: 4, size: 4 }],
 };
 pub type FnCreateGraphicsPipelines = unsafe extern "system" fn(Device, PipelineCache, u32, Ptr<GraphicsPipelineCreateInfo>, Ptr<Opaque>, Ptr<Pipeline>) -> Result;
 pub static CREATE_GRAPHICS_PIPELINES_COMMAND: CommandDesc = CommandDesc {
@@ -6193,14 +6017,13 @@ pub static CREATE_GRAPHICS_PIPELINES_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateFramebufferParams {
     pub device: Device,
     pub p_create_info: Ptr<FramebufferCreateInfo>,
     pub p_allocator: Ptr<Opaque>,
     pub p_framebuffer: Ptr<Framebuffer>,
 }
-structure!(CreateFramebufferParams, CREATE_FRAMEBUFFER_PARAMS_LAYOUT, 32);
+image!(CreateFramebufferParams, CREATE_FRAMEBUFFER_PARAMS_LAYOUT);
 pub static CREATE_FRAMEBUFFER_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateFramebuffer",
     size: 32,
@@ -6209,10 +6032,10 @@ pub static CREATE_FRAMEBUFFER_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&FRAMEBUFFER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pFramebuffer", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Framebuffer), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&FRAMEBUFFER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pFramebuffer", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Framebuffer), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -6225,12 +6048,11 @@ pub static CREATE_FRAMEBUFFER_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateFramebufferOutputs {
     pub result: Result,
     pub p_framebuffer: Ptr<Framebuffer>,
 }
-structure!(CreateFramebufferOutputs, CREATE_FRAMEBUFFER_OUTPUTS_LAYOUT, 16);
+image!(CreateFramebufferOutputs, CREATE_FRAMEBUFFER_OUTPUTS_LAYOUT);
 pub static CREATE_FRAMEBUFFER_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateFramebuffer:outputs",
     size: 16,
@@ -6239,13 +6061,13 @@ pub static CREATE_FRAMEBUFFER_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pFramebuffer", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Framebuffer), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFramebuffer", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Framebuffer), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::Framebuffer), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateFramebuffer = unsafe extern "system" fn(Device, Ptr<FramebufferCreateInfo>, Ptr<Opaque>, Ptr<Framebuffer>) -> Result;
@@ -6263,13 +6085,12 @@ pub static CREATE_FRAMEBUFFER_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyFramebufferParams {
     pub device: Device,
     pub framebuffer: Framebuffer,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyFramebufferParams, DESTROY_FRAMEBUFFER_PARAMS_LAYOUT, 24);
+image!(DestroyFramebufferParams, DESTROY_FRAMEBUFFER_PARAMS_LAYOUT);
 pub static DESTROY_FRAMEBUFFER_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyFramebuffer",
     size: 24,
@@ -6278,9 +6099,9 @@ pub static DESTROY_FRAMEBUFFER_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("framebuffer", 8, 1, Ty::Handle(HandleType::Framebuffer)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "framebuffer", at: 8, ty: Ty::Handle(HandleType::Framebuffer), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -6301,14 +6122,13 @@ pub static DESTROY_FRAMEBUFFER_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateRenderPassParams {
     pub device: Device,
     pub p_create_info: Ptr<RenderPassCreateInfo>,
     pub p_allocator: Ptr<Opaque>,
     pub p_render_pass: Ptr<RenderPass>,
 }
-structure!(CreateRenderPassParams, CREATE_RENDER_PASS_PARAMS_LAYOUT, 32);
+image!(CreateRenderPassParams, CREATE_RENDER_PASS_PARAMS_LAYOUT);
 pub static CREATE_RENDER_PASS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateRenderPass",
     size: 32,
@@ -6317,10 +6137,10 @@ pub static CREATE_RENDER_PASS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pRenderPass", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pRenderPass", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -6333,12 +6153,11 @@ pub static CREATE_RENDER_PASS_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateRenderPassOutputs {
     pub result: Result,
     pub p_render_pass: Ptr<RenderPass>,
 }
-structure!(CreateRenderPassOutputs, CREATE_RENDER_PASS_OUTPUTS_LAYOUT, 16);
+image!(CreateRenderPassOutputs, CREATE_RENDER_PASS_OUTPUTS_LAYOUT);
 pub static CREATE_RENDER_PASS_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateRenderPass:outputs",
     size: 16,
@@ -6347,13 +6166,13 @@ pub static CREATE_RENDER_PASS_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pRenderPass", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRenderPass", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateRenderPass = unsafe extern "system" fn(Device, Ptr<RenderPassCreateInfo>, Ptr<Opaque>, Ptr<RenderPass>) -> Result;
@@ -6371,13 +6190,12 @@ pub static CREATE_RENDER_PASS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyRenderPassParams {
     pub device: Device,
     pub render_pass: RenderPass,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyRenderPassParams, DESTROY_RENDER_PASS_PARAMS_LAYOUT, 24);
+image!(DestroyRenderPassParams, DESTROY_RENDER_PASS_PARAMS_LAYOUT);
 pub static DESTROY_RENDER_PASS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyRenderPass",
     size: 24,
@@ -6386,9 +6204,9 @@ pub static DESTROY_RENDER_PASS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("renderPass", 8, 1, Ty::Handle(HandleType::RenderPass)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "renderPass", at: 8, ty: Ty::Handle(HandleType::RenderPass), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -6409,13 +6227,12 @@ pub static DESTROY_RENDER_PASS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetRenderAreaGranularityParams {
     pub device: Device,
     pub render_pass: RenderPass,
     pub p_granularity: Ptr<Extent2D>,
 }
-structure!(GetRenderAreaGranularityParams, GET_RENDER_AREA_GRANULARITY_PARAMS_LAYOUT, 24);
+image!(GetRenderAreaGranularityParams, GET_RENDER_AREA_GRANULARITY_PARAMS_LAYOUT);
 pub static GET_RENDER_AREA_GRANULARITY_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetRenderAreaGranularity",
     size: 24,
@@ -6424,9 +6241,9 @@ pub static GET_RENDER_AREA_GRANULARITY_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("renderPass", 8, 1, Ty::Handle(HandleType::RenderPass)),
-        f("pGranularity", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "renderPass", at: 8, ty: Ty::Handle(HandleType::RenderPass), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGranularity", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -6438,11 +6255,10 @@ pub static GET_RENDER_AREA_GRANULARITY_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetRenderAreaGranularityOutputs {
     pub p_granularity: Ptr<Extent2D>,
 }
-structure!(GetRenderAreaGranularityOutputs, GET_RENDER_AREA_GRANULARITY_OUTPUTS_LAYOUT, 8);
+image!(GetRenderAreaGranularityOutputs, GET_RENDER_AREA_GRANULARITY_OUTPUTS_LAYOUT);
 pub static GET_RENDER_AREA_GRANULARITY_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetRenderAreaGranularity:outputs",
     size: 8,
@@ -6451,7 +6267,7 @@ pub static GET_RENDER_AREA_GRANULARITY_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pGranularity", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pGranularity", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -6474,14 +6290,13 @@ pub static GET_RENDER_AREA_GRANULARITY_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetViewportParams {
     pub command_buffer: CommandBuffer,
     pub first_viewport: u32,
     pub viewport_count: u32,
     pub p_viewports: Ptr<Viewport>,
 }
-structure!(CmdSetViewportParams, CMD_SET_VIEWPORT_PARAMS_LAYOUT, 24);
+image!(CmdSetViewportParams, CMD_SET_VIEWPORT_PARAMS_LAYOUT);
 pub static CMD_SET_VIEWPORT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetViewport",
     size: 24,
@@ -6490,17 +6305,17 @@ pub static CMD_SET_VIEWPORT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("firstViewport", 8, 1, Ty::U32),
-        f("viewportCount", 12, 1, Ty::U32),
-        f("pViewports", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIEWPORT_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "firstViewport", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "viewportCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pViewports", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIEWPORT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&VIEWPORT_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&VIEWPORT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(12, 4)],
+    keep: &[Span { at: 12, size: 4 }],
 };
 pub type FnCmdSetViewport = unsafe extern "system" fn(CommandBuffer, u32, u32, Ptr<Viewport>);
 pub static CMD_SET_VIEWPORT_COMMAND: CommandDesc = CommandDesc {
@@ -6513,14 +6328,13 @@ pub static CMD_SET_VIEWPORT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetScissorParams {
     pub command_buffer: CommandBuffer,
     pub first_scissor: u32,
     pub scissor_count: u32,
     pub p_scissors: Ptr<Rect2D>,
 }
-structure!(CmdSetScissorParams, CMD_SET_SCISSOR_PARAMS_LAYOUT, 24);
+image!(CmdSetScissorParams, CMD_SET_SCISSOR_PARAMS_LAYOUT);
 pub static CMD_SET_SCISSOR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetScissor",
     size: 24,
@@ -6529,17 +6343,17 @@ pub static CMD_SET_SCISSOR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("firstScissor", 8, 1, Ty::U32),
-        f("scissorCount", 12, 1, Ty::U32),
-        f("pScissors", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "firstScissor", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "scissorCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pScissors", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(12, 4)],
+    keep: &[Span { at: 12, size: 4 }],
 };
 pub type FnCmdSetScissor = unsafe extern "system" fn(CommandBuffer, u32, u32, Ptr<Rect2D>);
 pub static CMD_SET_SCISSOR_COMMAND: CommandDesc = CommandDesc {
@@ -6552,12 +6366,11 @@ pub static CMD_SET_SCISSOR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetLineWidthParams {
     pub command_buffer: CommandBuffer,
     pub line_width: f32,
 }
-structure!(CmdSetLineWidthParams, CMD_SET_LINE_WIDTH_PARAMS_LAYOUT, 16);
+image!(CmdSetLineWidthParams, CMD_SET_LINE_WIDTH_PARAMS_LAYOUT);
 pub static CMD_SET_LINE_WIDTH_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetLineWidth",
     size: 16,
@@ -6566,13 +6379,13 @@ pub static CMD_SET_LINE_WIDTH_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("lineWidth", 8, 1, Ty::F32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "lineWidth", at: 8, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetLineWidth = unsafe extern "system" fn(CommandBuffer, f32);
@@ -6586,14 +6399,13 @@ pub static CMD_SET_LINE_WIDTH_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetDepthBiasParams {
     pub command_buffer: CommandBuffer,
     pub depth_bias_constant_factor: f32,
     pub depth_bias_clamp: f32,
     pub depth_bias_slope_factor: f32,
 }
-structure!(CmdSetDepthBiasParams, CMD_SET_DEPTH_BIAS_PARAMS_LAYOUT, 24);
+image!(CmdSetDepthBiasParams, CMD_SET_DEPTH_BIAS_PARAMS_LAYOUT);
 pub static CMD_SET_DEPTH_BIAS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetDepthBias",
     size: 24,
@@ -6602,15 +6414,15 @@ pub static CMD_SET_DEPTH_BIAS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("depthBiasConstantFactor", 8, 1, Ty::F32),
-        f("depthBiasClamp", 12, 1, Ty::F32),
-        f("depthBiasSlopeFactor", 16, 1, Ty::F32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "depthBiasConstantFactor", at: 8, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthBiasClamp", at: 12, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthBiasSlopeFactor", at: 16, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetDepthBias = unsafe extern "system" fn(CommandBuffer, f32, f32, f32);
@@ -6624,12 +6436,11 @@ pub static CMD_SET_DEPTH_BIAS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetBlendConstantsParams {
     pub command_buffer: CommandBuffer,
     pub blend_constants: Ptr<f32>,
 }
-structure!(CmdSetBlendConstantsParams, CMD_SET_BLEND_CONSTANTS_PARAMS_LAYOUT, 16);
+image!(CmdSetBlendConstantsParams, CMD_SET_BLEND_CONSTANTS_PARAMS_LAYOUT);
 pub static CMD_SET_BLEND_CONSTANTS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetBlendConstants",
     size: 16,
@@ -6638,8 +6449,8 @@ pub static CMD_SET_BLEND_CONSTANTS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("blendConstants", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(4), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "blendConstants", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(4), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -6659,13 +6470,12 @@ pub static CMD_SET_BLEND_CONSTANTS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetDepthBoundsParams {
     pub command_buffer: CommandBuffer,
     pub min_depth_bounds: f32,
     pub max_depth_bounds: f32,
 }
-structure!(CmdSetDepthBoundsParams, CMD_SET_DEPTH_BOUNDS_PARAMS_LAYOUT, 16);
+image!(CmdSetDepthBoundsParams, CMD_SET_DEPTH_BOUNDS_PARAMS_LAYOUT);
 pub static CMD_SET_DEPTH_BOUNDS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetDepthBounds",
     size: 16,
@@ -6674,9 +6484,9 @@ pub static CMD_SET_DEPTH_BOUNDS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("minDepthBounds", 8, 1, Ty::F32),
-        f("maxDepthBounds", 12, 1, Ty::F32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "minDepthBounds", at: 8, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDepthBounds", at: 12, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -6695,13 +6505,12 @@ pub static CMD_SET_DEPTH_BOUNDS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetStencilCompareMaskParams {
     pub command_buffer: CommandBuffer,
     pub face_mask: StencilFaceFlags,
     pub compare_mask: u32,
 }
-structure!(CmdSetStencilCompareMaskParams, CMD_SET_STENCIL_COMPARE_MASK_PARAMS_LAYOUT, 16);
+image!(CmdSetStencilCompareMaskParams, CMD_SET_STENCIL_COMPARE_MASK_PARAMS_LAYOUT);
 pub static CMD_SET_STENCIL_COMPARE_MASK_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetStencilCompareMask",
     size: 16,
@@ -6710,9 +6519,9 @@ pub static CMD_SET_STENCIL_COMPARE_MASK_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("faceMask", 8, 1, Ty::Flags(&STENCIL_FACE_FLAG_BITS_ENUM)),
-        f("compareMask", 12, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "faceMask", at: 8, ty: Ty::Flags(&STENCIL_FACE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "compareMask", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -6731,13 +6540,12 @@ pub static CMD_SET_STENCIL_COMPARE_MASK_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetStencilWriteMaskParams {
     pub command_buffer: CommandBuffer,
     pub face_mask: StencilFaceFlags,
     pub write_mask: u32,
 }
-structure!(CmdSetStencilWriteMaskParams, CMD_SET_STENCIL_WRITE_MASK_PARAMS_LAYOUT, 16);
+image!(CmdSetStencilWriteMaskParams, CMD_SET_STENCIL_WRITE_MASK_PARAMS_LAYOUT);
 pub static CMD_SET_STENCIL_WRITE_MASK_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetStencilWriteMask",
     size: 16,
@@ -6746,9 +6554,9 @@ pub static CMD_SET_STENCIL_WRITE_MASK_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("faceMask", 8, 1, Ty::Flags(&STENCIL_FACE_FLAG_BITS_ENUM)),
-        f("writeMask", 12, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "faceMask", at: 8, ty: Ty::Flags(&STENCIL_FACE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "writeMask", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -6767,13 +6575,12 @@ pub static CMD_SET_STENCIL_WRITE_MASK_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetStencilReferenceParams {
     pub command_buffer: CommandBuffer,
     pub face_mask: StencilFaceFlags,
     pub reference: u32,
 }
-structure!(CmdSetStencilReferenceParams, CMD_SET_STENCIL_REFERENCE_PARAMS_LAYOUT, 16);
+image!(CmdSetStencilReferenceParams, CMD_SET_STENCIL_REFERENCE_PARAMS_LAYOUT);
 pub static CMD_SET_STENCIL_REFERENCE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetStencilReference",
     size: 16,
@@ -6782,9 +6589,9 @@ pub static CMD_SET_STENCIL_REFERENCE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("faceMask", 8, 1, Ty::Flags(&STENCIL_FACE_FLAG_BITS_ENUM)),
-        f("reference", 12, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "faceMask", at: 8, ty: Ty::Flags(&STENCIL_FACE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reference", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -6803,14 +6610,13 @@ pub static CMD_SET_STENCIL_REFERENCE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBindIndexBufferParams {
     pub command_buffer: CommandBuffer,
     pub buffer: Buffer,
     pub offset: u64,
     pub index_type: IndexType,
 }
-structure!(CmdBindIndexBufferParams, CMD_BIND_INDEX_BUFFER_PARAMS_LAYOUT, 32);
+image!(CmdBindIndexBufferParams, CMD_BIND_INDEX_BUFFER_PARAMS_LAYOUT);
 pub static CMD_BIND_INDEX_BUFFER_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBindIndexBuffer",
     size: 32,
@@ -6819,16 +6625,16 @@ pub static CMD_BIND_INDEX_BUFFER_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("buffer", 8, 1, Ty::Handle(HandleType::Buffer)).optional(),
-        f("offset", 16, 1, Ty::U64),
-        f("indexType", 24, 1, Ty::Enum(&INDEX_TYPE_ENUM)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "buffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "offset", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexType", at: 24, ty: Ty::Enum(&INDEX_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 8, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(28, 4)],
+    gaps: &[Span { at: 28, size: 4 }],
     keep: &[],
 };
 pub type FnCmdBindIndexBuffer = unsafe extern "system" fn(CommandBuffer, Buffer, u64, IndexType);
@@ -6842,7 +6648,6 @@ pub static CMD_BIND_INDEX_BUFFER_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBindVertexBuffersParams {
     pub command_buffer: CommandBuffer,
     pub first_binding: u32,
@@ -6850,7 +6655,7 @@ pub struct CmdBindVertexBuffersParams {
     pub p_buffers: Ptr<Buffer>,
     pub p_offsets: Ptr<u64>,
 }
-structure!(CmdBindVertexBuffersParams, CMD_BIND_VERTEX_BUFFERS_PARAMS_LAYOUT, 32);
+image!(CmdBindVertexBuffersParams, CMD_BIND_VERTEX_BUFFERS_PARAMS_LAYOUT);
 pub static CMD_BIND_VERTEX_BUFFERS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBindVertexBuffers",
     size: 32,
@@ -6859,19 +6664,19 @@ pub static CMD_BIND_VERTEX_BUFFERS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("firstBinding", 8, 1, Ty::U32),
-        f("bindingCount", 12, 1, Ty::U32),
-        f("pBuffers", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pOffsets", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "firstBinding", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bindingCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBuffers", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pOffsets", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(12, 4)],
+    keep: &[Span { at: 12, size: 4 }],
 };
 pub type FnCmdBindVertexBuffers = unsafe extern "system" fn(CommandBuffer, u32, u32, Ptr<Buffer>, Ptr<u64>);
 pub static CMD_BIND_VERTEX_BUFFERS_COMMAND: CommandDesc = CommandDesc {
@@ -6884,7 +6689,6 @@ pub static CMD_BIND_VERTEX_BUFFERS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDrawParams {
     pub command_buffer: CommandBuffer,
     pub vertex_count: u32,
@@ -6892,7 +6696,7 @@ pub struct CmdDrawParams {
     pub first_vertex: u32,
     pub first_instance: u32,
 }
-structure!(CmdDrawParams, CMD_DRAW_PARAMS_LAYOUT, 24);
+image!(CmdDrawParams, CMD_DRAW_PARAMS_LAYOUT);
 pub static CMD_DRAW_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDraw",
     size: 24,
@@ -6901,11 +6705,11 @@ pub static CMD_DRAW_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("vertexCount", 8, 1, Ty::U32),
-        f("instanceCount", 12, 1, Ty::U32),
-        f("firstVertex", 16, 1, Ty::U32),
-        f("firstInstance", 20, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "vertexCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "instanceCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstVertex", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstInstance", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -6924,7 +6728,6 @@ pub static CMD_DRAW_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDrawIndexedParams {
     pub command_buffer: CommandBuffer,
     pub index_count: u32,
@@ -6933,7 +6736,7 @@ pub struct CmdDrawIndexedParams {
     pub vertex_offset: i32,
     pub first_instance: u32,
 }
-structure!(CmdDrawIndexedParams, CMD_DRAW_INDEXED_PARAMS_LAYOUT, 32);
+image!(CmdDrawIndexedParams, CMD_DRAW_INDEXED_PARAMS_LAYOUT);
 pub static CMD_DRAW_INDEXED_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDrawIndexed",
     size: 32,
@@ -6942,17 +6745,17 @@ pub static CMD_DRAW_INDEXED_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("indexCount", 8, 1, Ty::U32),
-        f("instanceCount", 12, 1, Ty::U32),
-        f("firstIndex", 16, 1, Ty::U32),
-        f("vertexOffset", 20, 1, Ty::I32),
-        f("firstInstance", 24, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "indexCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "instanceCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstIndex", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexOffset", at: 20, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstInstance", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(28, 4)],
+    gaps: &[Span { at: 28, size: 4 }],
     keep: &[],
 };
 pub type FnCmdDrawIndexed = unsafe extern "system" fn(CommandBuffer, u32, u32, u32, i32, u32);
@@ -6966,7 +6769,6 @@ pub static CMD_DRAW_INDEXED_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDrawIndirectParams {
     pub command_buffer: CommandBuffer,
     pub buffer: Buffer,
@@ -6974,7 +6776,7 @@ pub struct CmdDrawIndirectParams {
     pub draw_count: u32,
     pub stride: u32,
 }
-structure!(CmdDrawIndirectParams, CMD_DRAW_INDIRECT_PARAMS_LAYOUT, 32);
+image!(CmdDrawIndirectParams, CMD_DRAW_INDIRECT_PARAMS_LAYOUT);
 pub static CMD_DRAW_INDIRECT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDrawIndirect",
     size: 32,
@@ -6983,11 +6785,11 @@ pub static CMD_DRAW_INDIRECT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("buffer", 8, 1, Ty::Handle(HandleType::Buffer)),
-        f("offset", 16, 1, Ty::U64),
-        f("drawCount", 24, 1, Ty::U32),
-        f("stride", 28, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "buffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "drawCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -7007,7 +6809,6 @@ pub static CMD_DRAW_INDIRECT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDrawIndexedIndirectParams {
     pub command_buffer: CommandBuffer,
     pub buffer: Buffer,
@@ -7015,7 +6816,7 @@ pub struct CmdDrawIndexedIndirectParams {
     pub draw_count: u32,
     pub stride: u32,
 }
-structure!(CmdDrawIndexedIndirectParams, CMD_DRAW_INDEXED_INDIRECT_PARAMS_LAYOUT, 32);
+image!(CmdDrawIndexedIndirectParams, CMD_DRAW_INDEXED_INDIRECT_PARAMS_LAYOUT);
 pub static CMD_DRAW_INDEXED_INDIRECT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDrawIndexedIndirect",
     size: 32,
@@ -7024,11 +6825,11 @@ pub static CMD_DRAW_INDEXED_INDIRECT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("buffer", 8, 1, Ty::Handle(HandleType::Buffer)),
-        f("offset", 16, 1, Ty::U64),
-        f("drawCount", 24, 1, Ty::U32),
-        f("stride", 28, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "buffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "drawCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -7048,7 +6849,6 @@ pub static CMD_DRAW_INDEXED_INDIRECT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBlitImageParams {
     pub command_buffer: CommandBuffer,
     pub src_image: Image,
@@ -7059,7 +6859,7 @@ pub struct CmdBlitImageParams {
     pub p_regions: Ptr<ImageBlit>,
     pub filter: Filter,
 }
-structure!(CmdBlitImageParams, CMD_BLIT_IMAGE_PARAMS_LAYOUT, 56);
+image!(CmdBlitImageParams, CMD_BLIT_IMAGE_PARAMS_LAYOUT);
 pub static CMD_BLIT_IMAGE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBlitImage",
     size: 56,
@@ -7068,23 +6868,23 @@ pub static CMD_BLIT_IMAGE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("srcImage", 8, 1, Ty::Handle(HandleType::Image)),
-        f("srcImageLayout", 16, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("dstImage", 24, 1, Ty::Handle(HandleType::Image)),
-        f("dstImageLayout", 32, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("regionCount", 36, 1, Ty::U32),
-        f("pRegions", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_BLIT_LAYOUT), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("filter", 48, 1, Ty::Enum(&FILTER_ENUM)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "srcImage", at: 8, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcImageLayout", at: 16, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstImage", at: 24, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstImageLayout", at: 32, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "regionCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_BLIT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "filter", at: 48, ty: Ty::Enum(&FILTER_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 8, count: 1, ty: HandleType::Image },
         Work::Handles { at: 24, count: 1, ty: HandleType::Image },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&IMAGE_BLIT_LAYOUT), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&IMAGE_BLIT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(20, 4), s(52, 4)],
-    keep: &[s(36, 4)],
+    gaps: &[Span { at: 20, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 36, size: 4 }],
 };
 pub type FnCmdBlitImage = unsafe extern "system" fn(CommandBuffer, Image, ImageLayout, Image, ImageLayout, u32, Ptr<ImageBlit>, Filter);
 pub static CMD_BLIT_IMAGE_COMMAND: CommandDesc = CommandDesc {
@@ -7097,7 +6897,6 @@ pub static CMD_BLIT_IMAGE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdClearDepthStencilImageParams {
     pub command_buffer: CommandBuffer,
     pub image: Image,
@@ -7106,7 +6905,7 @@ pub struct CmdClearDepthStencilImageParams {
     pub range_count: u32,
     pub p_ranges: Ptr<ImageSubresourceRange>,
 }
-structure!(CmdClearDepthStencilImageParams, CMD_CLEAR_DEPTH_STENCIL_IMAGE_PARAMS_LAYOUT, 48);
+image!(CmdClearDepthStencilImageParams, CMD_CLEAR_DEPTH_STENCIL_IMAGE_PARAMS_LAYOUT);
 pub static CMD_CLEAR_DEPTH_STENCIL_IMAGE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdClearDepthStencilImage",
     size: 48,
@@ -7115,21 +6914,21 @@ pub static CMD_CLEAR_DEPTH_STENCIL_IMAGE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("image", 8, 1, Ty::Handle(HandleType::Image)),
-        f("imageLayout", 16, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("pDepthStencil", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CLEAR_DEPTH_STENCIL_VALUE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("rangeCount", 32, 1, Ty::U32),
-        f("pRanges", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "image", at: 8, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageLayout", at: 16, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDepthStencil", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CLEAR_DEPTH_STENCIL_VALUE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "rangeCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRanges", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 8, count: 1, ty: HandleType::Image },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&CLEAR_DEPTH_STENCIL_VALUE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(20, 4), s(36, 4)],
-    keep: &[s(32, 4)],
+    gaps: &[Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 32, size: 4 }],
 };
 pub type FnCmdClearDepthStencilImage = unsafe extern "system" fn(CommandBuffer, Image, ImageLayout, Ptr<ClearDepthStencilValue>, u32, Ptr<ImageSubresourceRange>);
 pub static CMD_CLEAR_DEPTH_STENCIL_IMAGE_COMMAND: CommandDesc = CommandDesc {
@@ -7142,7 +6941,6 @@ pub static CMD_CLEAR_DEPTH_STENCIL_IMAGE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdClearAttachmentsParams {
     pub command_buffer: CommandBuffer,
     pub attachment_count: u32,
@@ -7150,7 +6948,7 @@ pub struct CmdClearAttachmentsParams {
     pub rect_count: u32,
     pub p_rects: Ptr<ClearRect>,
 }
-structure!(CmdClearAttachmentsParams, CMD_CLEAR_ATTACHMENTS_PARAMS_LAYOUT, 40);
+image!(CmdClearAttachmentsParams, CMD_CLEAR_ATTACHMENTS_PARAMS_LAYOUT);
 pub static CMD_CLEAR_ATTACHMENTS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdClearAttachments",
     size: 40,
@@ -7159,19 +6957,19 @@ pub static CMD_CLEAR_ATTACHMENTS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("attachmentCount", 8, 1, Ty::U32),
-        f("pAttachments", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CLEAR_ATTACHMENT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("rectCount", 24, 1, Ty::U32),
-        f("pRects", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CLEAR_RECT_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "attachmentCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAttachments", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CLEAR_ATTACHMENT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "rectCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRects", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CLEAR_RECT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&CLEAR_ATTACHMENT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&CLEAR_RECT_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&CLEAR_ATTACHMENT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&CLEAR_RECT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4), s(28, 4)],
-    keep: &[s(8, 4), s(24, 4)],
+    gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }, Span { at: 24, size: 4 }],
 };
 pub type FnCmdClearAttachments = unsafe extern "system" fn(CommandBuffer, u32, Ptr<ClearAttachment>, u32, Ptr<ClearRect>);
 pub static CMD_CLEAR_ATTACHMENTS_COMMAND: CommandDesc = CommandDesc {
@@ -7184,7 +6982,6 @@ pub static CMD_CLEAR_ATTACHMENTS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdResolveImageParams {
     pub command_buffer: CommandBuffer,
     pub src_image: Image,
@@ -7194,7 +6991,7 @@ pub struct CmdResolveImageParams {
     pub region_count: u32,
     pub p_regions: Ptr<ImageResolve>,
 }
-structure!(CmdResolveImageParams, CMD_RESOLVE_IMAGE_PARAMS_LAYOUT, 48);
+image!(CmdResolveImageParams, CMD_RESOLVE_IMAGE_PARAMS_LAYOUT);
 pub static CMD_RESOLVE_IMAGE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdResolveImage",
     size: 48,
@@ -7203,22 +7000,22 @@ pub static CMD_RESOLVE_IMAGE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("srcImage", 8, 1, Ty::Handle(HandleType::Image)),
-        f("srcImageLayout", 16, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("dstImage", 24, 1, Ty::Handle(HandleType::Image)),
-        f("dstImageLayout", 32, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("regionCount", 36, 1, Ty::U32),
-        f("pRegions", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_RESOLVE_LAYOUT), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "srcImage", at: 8, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcImageLayout", at: 16, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstImage", at: 24, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstImageLayout", at: 32, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "regionCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_RESOLVE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 8, count: 1, ty: HandleType::Image },
         Work::Handles { at: 24, count: 1, ty: HandleType::Image },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&IMAGE_RESOLVE_LAYOUT), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&IMAGE_RESOLVE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(20, 4)],
-    keep: &[s(36, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
+    keep: &[Span { at: 36, size: 4 }],
 };
 pub type FnCmdResolveImage = unsafe extern "system" fn(CommandBuffer, Image, ImageLayout, Image, ImageLayout, u32, Ptr<ImageResolve>);
 pub static CMD_RESOLVE_IMAGE_COMMAND: CommandDesc = CommandDesc {
@@ -7231,13 +7028,12 @@ pub static CMD_RESOLVE_IMAGE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBeginRenderPassParams {
     pub command_buffer: CommandBuffer,
     pub p_render_pass_begin: Ptr<RenderPassBeginInfo>,
     pub contents: SubpassContents,
 }
-structure!(CmdBeginRenderPassParams, CMD_BEGIN_RENDER_PASS_PARAMS_LAYOUT, 24);
+image!(CmdBeginRenderPassParams, CMD_BEGIN_RENDER_PASS_PARAMS_LAYOUT);
 pub static CMD_BEGIN_RENDER_PASS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBeginRenderPass",
     size: 24,
@@ -7246,15 +7042,15 @@ pub static CMD_BEGIN_RENDER_PASS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pRenderPassBegin", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("contents", 16, 1, Ty::Enum(&SUBPASS_CONTENTS_ENUM)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pRenderPassBegin", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "contents", at: 16, ty: Ty::Enum(&SUBPASS_CONTENTS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&RENDER_PASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub type FnCmdBeginRenderPass = unsafe extern "system" fn(CommandBuffer, Ptr<RenderPassBeginInfo>, SubpassContents);
@@ -7268,12 +7064,11 @@ pub static CMD_BEGIN_RENDER_PASS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdNextSubpassParams {
     pub command_buffer: CommandBuffer,
     pub contents: SubpassContents,
 }
-structure!(CmdNextSubpassParams, CMD_NEXT_SUBPASS_PARAMS_LAYOUT, 16);
+image!(CmdNextSubpassParams, CMD_NEXT_SUBPASS_PARAMS_LAYOUT);
 pub static CMD_NEXT_SUBPASS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdNextSubpass",
     size: 16,
@@ -7282,13 +7077,13 @@ pub static CMD_NEXT_SUBPASS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("contents", 8, 1, Ty::Enum(&SUBPASS_CONTENTS_ENUM)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "contents", at: 8, ty: Ty::Enum(&SUBPASS_CONTENTS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdNextSubpass = unsafe extern "system" fn(CommandBuffer, SubpassContents);
@@ -7302,11 +7097,10 @@ pub static CMD_NEXT_SUBPASS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdEndRenderPassParams {
     pub command_buffer: CommandBuffer,
 }
-structure!(CmdEndRenderPassParams, CMD_END_RENDER_PASS_PARAMS_LAYOUT, 8);
+image!(CmdEndRenderPassParams, CMD_END_RENDER_PASS_PARAMS_LAYOUT);
 pub static CMD_END_RENDER_PASS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdEndRenderPass",
     size: 8,
@@ -7315,7 +7109,7 @@ pub static CMD_END_RENDER_PASS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

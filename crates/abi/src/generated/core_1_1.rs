@@ -2,7 +2,6 @@
 // VK_VERSION_1_1.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BindBufferMemoryInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct BindBufferMemoryInfo {
     pub memory: DeviceMemory,
     pub memory_offset: u64,
 }
-structure!(BindBufferMemoryInfo, BIND_BUFFER_MEMORY_INFO_LAYOUT, 40);
+structure!(BindBufferMemoryInfo, BIND_BUFFER_MEMORY_INFO_LAYOUT);
 pub static BIND_BUFFER_MEMORY_INFO_LAYOUT: Layout = Layout {
     name: "VkBindBufferMemoryInfo",
     size: 40,
@@ -19,23 +18,22 @@ pub static BIND_BUFFER_MEMORY_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("buffer", 16, 1, Ty::Handle(HandleType::Buffer)).extern_sync(),
-        f("memory", 24, 1, Ty::Handle(HandleType::DeviceMemory)),
-        f("memoryOffset", 32, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "buffer", at: 16, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "memory", at: 24, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryOffset", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Buffer },
         Work::Handles { at: 24, count: 1, ty: HandleType::DeviceMemory },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BindImageMemoryInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -43,7 +41,7 @@ pub struct BindImageMemoryInfo {
     pub memory: DeviceMemory,
     pub memory_offset: u64,
 }
-structure!(BindImageMemoryInfo, BIND_IMAGE_MEMORY_INFO_LAYOUT, 40);
+structure!(BindImageMemoryInfo, BIND_IMAGE_MEMORY_INFO_LAYOUT);
 pub static BIND_IMAGE_MEMORY_INFO_LAYOUT: Layout = Layout {
     name: "VkBindImageMemoryInfo",
     size: 40,
@@ -52,30 +50,29 @@ pub static BIND_IMAGE_MEMORY_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("image", 16, 1, Ty::Handle(HandleType::Image)).extern_sync(),
-        f("memory", 24, 1, Ty::Handle(HandleType::DeviceMemory)),
-        f("memoryOffset", 32, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "image", at: 16, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "memory", at: 24, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryOffset", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Image },
         Work::Handles { at: 24, count: 1, ty: HandleType::DeviceMemory },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryDedicatedRequirements {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub prefers_dedicated_allocation: Bool32,
     pub requires_dedicated_allocation: Bool32,
 }
-structure!(MemoryDedicatedRequirements, MEMORY_DEDICATED_REQUIREMENTS_LAYOUT, 24);
+structure!(MemoryDedicatedRequirements, MEMORY_DEDICATED_REQUIREMENTS_LAYOUT);
 pub static MEMORY_DEDICATED_REQUIREMENTS_LAYOUT: Layout = Layout {
     name: "VkMemoryDedicatedRequirements",
     size: 24,
@@ -84,27 +81,26 @@ pub static MEMORY_DEDICATED_REQUIREMENTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("prefersDedicatedAllocation", 16, 1, Ty::Bool32),
-        f("requiresDedicatedAllocation", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "prefersDedicatedAllocation", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "requiresDedicatedAllocation", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryDedicatedAllocateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub image: Image,
     pub buffer: Buffer,
 }
-structure!(MemoryDedicatedAllocateInfo, MEMORY_DEDICATED_ALLOCATE_INFO_LAYOUT, 32);
+structure!(MemoryDedicatedAllocateInfo, MEMORY_DEDICATED_ALLOCATE_INFO_LAYOUT);
 pub static MEMORY_DEDICATED_ALLOCATE_INFO_LAYOUT: Layout = Layout {
     name: "VkMemoryDedicatedAllocateInfo",
     size: 32,
@@ -113,29 +109,28 @@ pub static MEMORY_DEDICATED_ALLOCATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("image", 16, 1, Ty::Handle(HandleType::Image)).optional(),
-        f("buffer", 24, 1, Ty::Handle(HandleType::Buffer)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "image", at: 16, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "buffer", at: 24, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Image },
         Work::Handles { at: 24, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryAllocateFlagsInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: MemoryAllocateFlags,
     pub device_mask: u32,
 }
-structure!(MemoryAllocateFlagsInfo, MEMORY_ALLOCATE_FLAGS_INFO_LAYOUT, 24);
+structure!(MemoryAllocateFlagsInfo, MEMORY_ALLOCATE_FLAGS_INFO_LAYOUT);
 pub static MEMORY_ALLOCATE_FLAGS_INFO_LAYOUT: Layout = Layout {
     name: "VkMemoryAllocateFlagsInfo",
     size: 24,
@@ -144,26 +139,25 @@ pub static MEMORY_ALLOCATE_FLAGS_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&MEMORY_ALLOCATE_FLAG_BITS_ENUM)).optional(),
-        f("deviceMask", 20, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&MEMORY_ALLOCATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "deviceMask", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceGroupCommandBufferBeginInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub device_mask: u32,
 }
-structure!(DeviceGroupCommandBufferBeginInfo, DEVICE_GROUP_COMMAND_BUFFER_BEGIN_INFO_LAYOUT, 24);
+structure!(DeviceGroupCommandBufferBeginInfo, DEVICE_GROUP_COMMAND_BUFFER_BEGIN_INFO_LAYOUT);
 pub static DEVICE_GROUP_COMMAND_BUFFER_BEGIN_INFO_LAYOUT: Layout = Layout {
     name: "VkDeviceGroupCommandBufferBeginInfo",
     size: 24,
@@ -172,19 +166,18 @@ pub static DEVICE_GROUP_COMMAND_BUFFER_BEGIN_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("deviceMask", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "deviceMask", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceGroupSubmitInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -195,7 +188,7 @@ pub struct DeviceGroupSubmitInfo {
     pub signal_semaphore_count: u32,
     pub p_signal_semaphore_device_indices: Ptr<u32>,
 }
-structure!(DeviceGroupSubmitInfo, DEVICE_GROUP_SUBMIT_INFO_LAYOUT, 64);
+structure!(DeviceGroupSubmitInfo, DEVICE_GROUP_SUBMIT_INFO_LAYOUT);
 pub static DEVICE_GROUP_SUBMIT_INFO_LAYOUT: Layout = Layout {
     name: "VkDeviceGroupSubmitInfo",
     size: 64,
@@ -204,34 +197,33 @@ pub static DEVICE_GROUP_SUBMIT_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("waitSemaphoreCount", 16, 1, Ty::U32).optional(),
-        f("pWaitSemaphoreDeviceIndices", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("commandBufferCount", 32, 1, Ty::U32).optional(),
-        f("pCommandBufferDeviceMasks", 40, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("signalSemaphoreCount", 48, 1, Ty::U32).optional(),
-        f("pSignalSemaphoreDeviceIndices", 56, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "waitSemaphoreCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pWaitSemaphoreDeviceIndices", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "commandBufferCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCommandBufferDeviceMasks", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "signalSemaphoreCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSignalSemaphoreDeviceIndices", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4), s(52, 4)],
-    keep: &[s(0, 4), s(16, 4), s(32, 4), s(48, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }, Span { at: 48, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceGroupBindSparseInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub resource_device_index: u32,
     pub memory_device_index: u32,
 }
-structure!(DeviceGroupBindSparseInfo, DEVICE_GROUP_BIND_SPARSE_INFO_LAYOUT, 24);
+structure!(DeviceGroupBindSparseInfo, DEVICE_GROUP_BIND_SPARSE_INFO_LAYOUT);
 pub static DEVICE_GROUP_BIND_SPARSE_INFO_LAYOUT: Layout = Layout {
     name: "VkDeviceGroupBindSparseInfo",
     size: 24,
@@ -240,27 +232,26 @@ pub static DEVICE_GROUP_BIND_SPARSE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("resourceDeviceIndex", 16, 1, Ty::U32),
-        f("memoryDeviceIndex", 20, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "resourceDeviceIndex", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryDeviceIndex", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BindBufferMemoryDeviceGroupInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub device_index_count: u32,
     pub p_device_indices: Ptr<u32>,
 }
-structure!(BindBufferMemoryDeviceGroupInfo, BIND_BUFFER_MEMORY_DEVICE_GROUP_INFO_LAYOUT, 32);
+structure!(BindBufferMemoryDeviceGroupInfo, BIND_BUFFER_MEMORY_DEVICE_GROUP_INFO_LAYOUT);
 pub static BIND_BUFFER_MEMORY_DEVICE_GROUP_INFO_LAYOUT: Layout = Layout {
     name: "VkBindBufferMemoryDeviceGroupInfo",
     size: 32,
@@ -269,21 +260,20 @@ pub static BIND_BUFFER_MEMORY_DEVICE_GROUP_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("deviceIndexCount", 16, 1, Ty::U32).optional(),
-        f("pDeviceIndices", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "deviceIndexCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDeviceIndices", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BindImageMemoryDeviceGroupInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -292,7 +282,7 @@ pub struct BindImageMemoryDeviceGroupInfo {
     pub split_instance_bind_region_count: u32,
     pub p_split_instance_bind_regions: Ptr<Rect2D>,
 }
-structure!(BindImageMemoryDeviceGroupInfo, BIND_IMAGE_MEMORY_DEVICE_GROUP_INFO_LAYOUT, 48);
+structure!(BindImageMemoryDeviceGroupInfo, BIND_IMAGE_MEMORY_DEVICE_GROUP_INFO_LAYOUT);
 pub static BIND_IMAGE_MEMORY_DEVICE_GROUP_INFO_LAYOUT: Layout = Layout {
     name: "VkBindImageMemoryDeviceGroupInfo",
     size: 48,
@@ -301,24 +291,23 @@ pub static BIND_IMAGE_MEMORY_DEVICE_GROUP_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("deviceIndexCount", 16, 1, Ty::U32).optional(),
-        f("pDeviceIndices", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("splitInstanceBindRegionCount", 32, 1, Ty::U32).optional(),
-        f("pSplitInstanceBindRegions", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "deviceIndexCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDeviceIndices", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "splitInstanceBindRegionCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSplitInstanceBindRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4)],
-    keep: &[s(0, 4), s(16, 4), s(32, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceGroupProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -326,7 +315,7 @@ pub struct PhysicalDeviceGroupProperties {
     pub physical_devices: [PhysicalDevice; 32],
     pub subset_allocation: Bool32,
 }
-structure!(PhysicalDeviceGroupProperties, PHYSICAL_DEVICE_GROUP_PROPERTIES_LAYOUT, 288);
+structure!(PhysicalDeviceGroupProperties, PHYSICAL_DEVICE_GROUP_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_GROUP_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceGroupProperties",
     size: 288,
@@ -335,29 +324,29 @@ pub static PHYSICAL_DEVICE_GROUP_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("physicalDeviceCount", 16, 1, Ty::U32),
-        f("physicalDevices", 24, 32, Ty::Handle(HandleType::PhysicalDevice)),
-        f("subsetAllocation", 280, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "physicalDeviceCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "physicalDevices", at: 24, ty: Ty::Handle(HandleType::PhysicalDevice), count: 32, is_optional: false, is_extern_sync: false },
+        Field { name: "subsetAllocation", at: 280, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
+        Work::Tail { array: Span { at: 24, size: 256 }, element: 8, count: Place { through: Place::HERE, at: 16, width: 4 } },
         Work::Handles { at: 24, count: 32, ty: HandleType::PhysicalDevice },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(284, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 284, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceGroupDeviceCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub physical_device_count: u32,
     pub p_physical_devices: Ptr<PhysicalDevice>,
 }
-structure!(DeviceGroupDeviceCreateInfo, DEVICE_GROUP_DEVICE_CREATE_INFO_LAYOUT, 32);
+structure!(DeviceGroupDeviceCreateInfo, DEVICE_GROUP_DEVICE_CREATE_INFO_LAYOUT);
 pub static DEVICE_GROUP_DEVICE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkDeviceGroupDeviceCreateInfo",
     size: 32,
@@ -366,27 +355,26 @@ pub static DEVICE_GROUP_DEVICE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("physicalDeviceCount", 16, 1, Ty::U32).optional(),
-        f("pPhysicalDevices", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PhysicalDevice), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "physicalDeviceCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPhysicalDevices", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PhysicalDevice), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::PhysicalDevice), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::PhysicalDevice), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BufferMemoryRequirementsInfo2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub buffer: Buffer,
 }
-structure!(BufferMemoryRequirementsInfo2, BUFFER_MEMORY_REQUIREMENTS_INFO2_LAYOUT, 24);
+structure!(BufferMemoryRequirementsInfo2, BUFFER_MEMORY_REQUIREMENTS_INFO2_LAYOUT);
 pub static BUFFER_MEMORY_REQUIREMENTS_INFO2_LAYOUT: Layout = Layout {
     name: "VkBufferMemoryRequirementsInfo2",
     size: 24,
@@ -395,26 +383,25 @@ pub static BUFFER_MEMORY_REQUIREMENTS_INFO2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("buffer", 16, 1, Ty::Handle(HandleType::Buffer)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "buffer", at: 16, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageMemoryRequirementsInfo2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub image: Image,
 }
-structure!(ImageMemoryRequirementsInfo2, IMAGE_MEMORY_REQUIREMENTS_INFO2_LAYOUT, 24);
+structure!(ImageMemoryRequirementsInfo2, IMAGE_MEMORY_REQUIREMENTS_INFO2_LAYOUT);
 pub static IMAGE_MEMORY_REQUIREMENTS_INFO2_LAYOUT: Layout = Layout {
     name: "VkImageMemoryRequirementsInfo2",
     size: 24,
@@ -423,26 +410,25 @@ pub static IMAGE_MEMORY_REQUIREMENTS_INFO2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("image", 16, 1, Ty::Handle(HandleType::Image)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "image", at: 16, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Image },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageSparseMemoryRequirementsInfo2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub image: Image,
 }
-structure!(ImageSparseMemoryRequirementsInfo2, IMAGE_SPARSE_MEMORY_REQUIREMENTS_INFO2_LAYOUT, 24);
+structure!(ImageSparseMemoryRequirementsInfo2, IMAGE_SPARSE_MEMORY_REQUIREMENTS_INFO2_LAYOUT);
 pub static IMAGE_SPARSE_MEMORY_REQUIREMENTS_INFO2_LAYOUT: Layout = Layout {
     name: "VkImageSparseMemoryRequirementsInfo2",
     size: 24,
@@ -451,26 +437,25 @@ pub static IMAGE_SPARSE_MEMORY_REQUIREMENTS_INFO2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("image", 16, 1, Ty::Handle(HandleType::Image)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "image", at: 16, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Image },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryRequirements2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub memory_requirements: MemoryRequirements,
 }
-structure!(MemoryRequirements2, MEMORY_REQUIREMENTS2_LAYOUT, 40);
+structure!(MemoryRequirements2, MEMORY_REQUIREMENTS2_LAYOUT);
 pub static MEMORY_REQUIREMENTS2_LAYOUT: Layout = Layout {
     name: "VkMemoryRequirements2",
     size: 40,
@@ -479,25 +464,24 @@ pub static MEMORY_REQUIREMENTS2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memoryRequirements", 16, 1, Ty::Struct(&MEMORY_REQUIREMENTS_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memoryRequirements", at: 16, ty: Ty::Struct(&MEMORY_REQUIREMENTS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SparseImageMemoryRequirements2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub memory_requirements: SparseImageMemoryRequirements,
 }
-structure!(SparseImageMemoryRequirements2, SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT, 64);
+structure!(SparseImageMemoryRequirements2, SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT);
 pub static SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT: Layout = Layout {
     name: "VkSparseImageMemoryRequirements2",
     size: 64,
@@ -506,25 +490,24 @@ pub static SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memoryRequirements", 16, 1, Ty::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memoryRequirements", at: 16, ty: Ty::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceFeatures2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub features: PhysicalDeviceFeatures,
 }
-structure!(PhysicalDeviceFeatures2, PHYSICAL_DEVICE_FEATURES2_LAYOUT, 240);
+structure!(PhysicalDeviceFeatures2, PHYSICAL_DEVICE_FEATURES2_LAYOUT);
 pub static PHYSICAL_DEVICE_FEATURES2_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceFeatures2",
     size: 240,
@@ -533,25 +516,24 @@ pub static PHYSICAL_DEVICE_FEATURES2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("features", 16, 1, Ty::Struct(&PHYSICAL_DEVICE_FEATURES_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "features", at: 16, ty: Ty::Struct(&PHYSICAL_DEVICE_FEATURES_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(236, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 236, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceProperties2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub properties: PhysicalDeviceProperties,
 }
-structure!(PhysicalDeviceProperties2, PHYSICAL_DEVICE_PROPERTIES2_LAYOUT, 840);
+structure!(PhysicalDeviceProperties2, PHYSICAL_DEVICE_PROPERTIES2_LAYOUT);
 pub static PHYSICAL_DEVICE_PROPERTIES2_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceProperties2",
     size: 840,
@@ -560,26 +542,25 @@ pub static PHYSICAL_DEVICE_PROPERTIES2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("properties", 16, 1, Ty::Struct(&PHYSICAL_DEVICE_PROPERTIES_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "properties", at: 16, ty: Ty::Struct(&PHYSICAL_DEVICE_PROPERTIES_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Text { at: 36, size: 256 },
     ],
-    gaps: &[s(4, 4), s(308, 4), s(356, 4), s(612, 4), s(788, 4), s(836, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 308, size: 4 }, Span { at: 356, size: 4 }, Span { at: 612, size: 4 }, Span { at: 788, size: 4 }, Span { at: 836, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct FormatProperties2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub format_properties: FormatProperties,
 }
-structure!(FormatProperties2, FORMAT_PROPERTIES2_LAYOUT, 32);
+structure!(FormatProperties2, FORMAT_PROPERTIES2_LAYOUT);
 pub static FORMAT_PROPERTIES2_LAYOUT: Layout = Layout {
     name: "VkFormatProperties2",
     size: 32,
@@ -588,25 +569,24 @@ pub static FORMAT_PROPERTIES2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("formatProperties", 16, 1, Ty::Struct(&FORMAT_PROPERTIES_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "formatProperties", at: 16, ty: Ty::Struct(&FORMAT_PROPERTIES_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageFormatProperties2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub image_format_properties: ImageFormatProperties,
 }
-structure!(ImageFormatProperties2, IMAGE_FORMAT_PROPERTIES2_LAYOUT, 48);
+structure!(ImageFormatProperties2, IMAGE_FORMAT_PROPERTIES2_LAYOUT);
 pub static IMAGE_FORMAT_PROPERTIES2_LAYOUT: Layout = Layout {
     name: "VkImageFormatProperties2",
     size: 48,
@@ -615,19 +595,18 @@ pub static IMAGE_FORMAT_PROPERTIES2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("imageFormatProperties", 16, 1, Ty::Struct(&IMAGE_FORMAT_PROPERTIES_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "imageFormatProperties", at: 16, ty: Ty::Struct(&IMAGE_FORMAT_PROPERTIES_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceImageFormatInfo2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -637,7 +616,7 @@ pub struct PhysicalDeviceImageFormatInfo2 {
     pub usage: ImageUsageFlags,
     pub flags: ImageCreateFlags,
 }
-structure!(PhysicalDeviceImageFormatInfo2, PHYSICAL_DEVICE_IMAGE_FORMAT_INFO2_LAYOUT, 40);
+structure!(PhysicalDeviceImageFormatInfo2, PHYSICAL_DEVICE_IMAGE_FORMAT_INFO2_LAYOUT);
 pub static PHYSICAL_DEVICE_IMAGE_FORMAT_INFO2_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceImageFormatInfo2",
     size: 40,
@@ -646,29 +625,28 @@ pub static PHYSICAL_DEVICE_IMAGE_FORMAT_INFO2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("format", 16, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("type", 20, 1, Ty::Enum(&IMAGE_TYPE_ENUM)),
-        f("tiling", 24, 1, Ty::Enum(&IMAGE_TILING_ENUM)),
-        f("usage", 28, 1, Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM)),
-        f("flags", 32, 1, Ty::Flags(&IMAGE_CREATE_FLAG_BITS_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "format", at: 16, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "type", at: 20, ty: Ty::Enum(&IMAGE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tiling", at: 24, ty: Ty::Enum(&IMAGE_TILING_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "usage", at: 28, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 32, ty: Ty::Flags(&IMAGE_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct QueueFamilyProperties2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub queue_family_properties: QueueFamilyProperties,
 }
-structure!(QueueFamilyProperties2, QUEUE_FAMILY_PROPERTIES2_LAYOUT, 40);
+structure!(QueueFamilyProperties2, QUEUE_FAMILY_PROPERTIES2_LAYOUT);
 pub static QUEUE_FAMILY_PROPERTIES2_LAYOUT: Layout = Layout {
     name: "VkQueueFamilyProperties2",
     size: 40,
@@ -677,25 +655,24 @@ pub static QUEUE_FAMILY_PROPERTIES2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("queueFamilyProperties", 16, 1, Ty::Struct(&QUEUE_FAMILY_PROPERTIES_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "queueFamilyProperties", at: 16, ty: Ty::Struct(&QUEUE_FAMILY_PROPERTIES_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMemoryProperties2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub memory_properties: PhysicalDeviceMemoryProperties,
 }
-structure!(PhysicalDeviceMemoryProperties2, PHYSICAL_DEVICE_MEMORY_PROPERTIES2_LAYOUT, 536);
+structure!(PhysicalDeviceMemoryProperties2, PHYSICAL_DEVICE_MEMORY_PROPERTIES2_LAYOUT);
 pub static PHYSICAL_DEVICE_MEMORY_PROPERTIES2_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMemoryProperties2",
     size: 536,
@@ -704,25 +681,26 @@ pub static PHYSICAL_DEVICE_MEMORY_PROPERTIES2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memoryProperties", 16, 1, Ty::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memoryProperties", at: 16, ty: Ty::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
+        Work::Tail { array: Span { at: 20, size: 256 }, element: 8, count: Place { through: Place::HERE, at: 16, width: 4 } },
+        Work::Tail { array: Span { at: 280, size: 256 }, element: 16, count: Place { through: Place::HERE, at: 276, width: 4 } },
     ],
-    gaps: &[s(4, 4), s(292, 4), s(308, 4), s(324, 4), s(340, 4), s(356, 4), s(372, 4), s(388, 4), s(404, 4), s(420, 4), s(436, 4), s(452, 4), s(468, 4), s(484, 4), s(500, 4), s(516, 4), s(532, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 292, size: 4 }, Span { at: 308, size: 4 }, Span { at: 324, size: 4 }, Span { at: 340, size: 4 }, Span { at: 356, size: 4 }, Span { at: 372, size: 4 }, Span { at: 388, size: 4 }, Span { at: 404, size: 4 }, Span { at: 420, size: 4 }, Span { at: 436, size: 4 }, Span { at: 452, size: 4 }, Span { at: 468, size: 4 }, Span { at: 484, size: 4 }, Span { at: 500, size: 4 }, Span { at: 516, size: 4 }, Span { at: 532, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SparseImageFormatProperties2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub properties: SparseImageFormatProperties,
 }
-structure!(SparseImageFormatProperties2, SPARSE_IMAGE_FORMAT_PROPERTIES2_LAYOUT, 40);
+structure!(SparseImageFormatProperties2, SPARSE_IMAGE_FORMAT_PROPERTIES2_LAYOUT);
 pub static SPARSE_IMAGE_FORMAT_PROPERTIES2_LAYOUT: Layout = Layout {
     name: "VkSparseImageFormatProperties2",
     size: 40,
@@ -731,19 +709,18 @@ pub static SPARSE_IMAGE_FORMAT_PROPERTIES2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("properties", 16, 1, Ty::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "properties", at: 16, ty: Ty::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceSparseImageFormatInfo2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -753,7 +730,7 @@ pub struct PhysicalDeviceSparseImageFormatInfo2 {
     pub usage: ImageUsageFlags,
     pub tiling: ImageTiling,
 }
-structure!(PhysicalDeviceSparseImageFormatInfo2, PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_INFO2_LAYOUT, 40);
+structure!(PhysicalDeviceSparseImageFormatInfo2, PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_INFO2_LAYOUT);
 pub static PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_INFO2_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceSparseImageFormatInfo2",
     size: 40,
@@ -762,29 +739,28 @@ pub static PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_INFO2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("format", 16, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("type", 20, 1, Ty::Enum(&IMAGE_TYPE_ENUM)),
-        f("samples", 24, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)),
-        f("usage", 28, 1, Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM)),
-        f("tiling", 32, 1, Ty::Enum(&IMAGE_TILING_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "format", at: 16, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "type", at: 20, ty: Ty::Enum(&IMAGE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samples", at: 24, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "usage", at: 28, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tiling", at: 32, ty: Ty::Enum(&IMAGE_TILING_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageViewUsageCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub usage: ImageUsageFlags,
 }
-structure!(ImageViewUsageCreateInfo, IMAGE_VIEW_USAGE_CREATE_INFO_LAYOUT, 24);
+structure!(ImageViewUsageCreateInfo, IMAGE_VIEW_USAGE_CREATE_INFO_LAYOUT);
 pub static IMAGE_VIEW_USAGE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkImageViewUsageCreateInfo",
     size: 24,
@@ -793,25 +769,24 @@ pub static IMAGE_VIEW_USAGE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("usage", 16, 1, Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "usage", at: 16, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceProtectedMemoryFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub protected_memory: Bool32,
 }
-structure!(PhysicalDeviceProtectedMemoryFeatures, PHYSICAL_DEVICE_PROTECTED_MEMORY_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceProtectedMemoryFeatures, PHYSICAL_DEVICE_PROTECTED_MEMORY_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_PROTECTED_MEMORY_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceProtectedMemoryFeatures",
     size: 24,
@@ -820,25 +795,24 @@ pub static PHYSICAL_DEVICE_PROTECTED_MEMORY_FEATURES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("protectedMemory", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "protectedMemory", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceProtectedMemoryProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub protected_no_fault: Bool32,
 }
-structure!(PhysicalDeviceProtectedMemoryProperties, PHYSICAL_DEVICE_PROTECTED_MEMORY_PROPERTIES_LAYOUT, 24);
+structure!(PhysicalDeviceProtectedMemoryProperties, PHYSICAL_DEVICE_PROTECTED_MEMORY_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_PROTECTED_MEMORY_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceProtectedMemoryProperties",
     size: 24,
@@ -847,19 +821,18 @@ pub static PHYSICAL_DEVICE_PROTECTED_MEMORY_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("protectedNoFault", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "protectedNoFault", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceQueueInfo2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -867,7 +840,7 @@ pub struct DeviceQueueInfo2 {
     pub queue_family_index: u32,
     pub queue_index: u32,
 }
-structure!(DeviceQueueInfo2, DEVICE_QUEUE_INFO2_LAYOUT, 32);
+structure!(DeviceQueueInfo2, DEVICE_QUEUE_INFO2_LAYOUT);
 pub static DEVICE_QUEUE_INFO2_LAYOUT: Layout = Layout {
     name: "VkDeviceQueueInfo2",
     size: 32,
@@ -876,27 +849,26 @@ pub static DEVICE_QUEUE_INFO2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&DEVICE_QUEUE_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("queueFamilyIndex", 20, 1, Ty::U32),
-        f("queueIndex", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&DEVICE_QUEUE_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "queueFamilyIndex", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queueIndex", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ProtectedSubmitInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub protected_submit: Bool32,
 }
-structure!(ProtectedSubmitInfo, PROTECTED_SUBMIT_INFO_LAYOUT, 24);
+structure!(ProtectedSubmitInfo, PROTECTED_SUBMIT_INFO_LAYOUT);
 pub static PROTECTED_SUBMIT_INFO_LAYOUT: Layout = Layout {
     name: "VkProtectedSubmitInfo",
     size: 24,
@@ -905,25 +877,24 @@ pub static PROTECTED_SUBMIT_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("protectedSubmit", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "protectedSubmit", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BindImagePlaneMemoryInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub plane_aspect: ImageAspectFlagBits,
 }
-structure!(BindImagePlaneMemoryInfo, BIND_IMAGE_PLANE_MEMORY_INFO_LAYOUT, 24);
+structure!(BindImagePlaneMemoryInfo, BIND_IMAGE_PLANE_MEMORY_INFO_LAYOUT);
 pub static BIND_IMAGE_PLANE_MEMORY_INFO_LAYOUT: Layout = Layout {
     name: "VkBindImagePlaneMemoryInfo",
     size: 24,
@@ -932,25 +903,24 @@ pub static BIND_IMAGE_PLANE_MEMORY_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("planeAspect", 16, 1, Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "planeAspect", at: 16, ty: Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImagePlaneMemoryRequirementsInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub plane_aspect: ImageAspectFlagBits,
 }
-structure!(ImagePlaneMemoryRequirementsInfo, IMAGE_PLANE_MEMORY_REQUIREMENTS_INFO_LAYOUT, 24);
+structure!(ImagePlaneMemoryRequirementsInfo, IMAGE_PLANE_MEMORY_REQUIREMENTS_INFO_LAYOUT);
 pub static IMAGE_PLANE_MEMORY_REQUIREMENTS_INFO_LAYOUT: Layout = Layout {
     name: "VkImagePlaneMemoryRequirementsInfo",
     size: 24,
@@ -959,25 +929,24 @@ pub static IMAGE_PLANE_MEMORY_REQUIREMENTS_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("planeAspect", 16, 1, Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "planeAspect", at: 16, ty: Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExternalMemoryProperties {
     pub external_memory_features: ExternalMemoryFeatureFlags,
     pub export_from_imported_handle_types: ExternalMemoryHandleTypeFlags,
     pub compatible_handle_types: ExternalMemoryHandleTypeFlags,
 }
-structure!(ExternalMemoryProperties, EXTERNAL_MEMORY_PROPERTIES_LAYOUT, 12);
+structure!(ExternalMemoryProperties, EXTERNAL_MEMORY_PROPERTIES_LAYOUT);
 pub static EXTERNAL_MEMORY_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkExternalMemoryProperties",
     size: 12,
@@ -986,9 +955,9 @@ pub static EXTERNAL_MEMORY_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("externalMemoryFeatures", 0, 1, Ty::Flags(&EXTERNAL_MEMORY_FEATURE_FLAG_BITS_ENUM)),
-        f("exportFromImportedHandleTypes", 4, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)).optional(),
-        f("compatibleHandleTypes", 8, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)),
+        Field { name: "externalMemoryFeatures", at: 0, ty: Ty::Flags(&EXTERNAL_MEMORY_FEATURE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "exportFromImportedHandleTypes", at: 4, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "compatibleHandleTypes", at: 8, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -996,13 +965,12 @@ pub static EXTERNAL_MEMORY_PROPERTIES_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceExternalImageFormatInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub handle_type: ExternalMemoryHandleTypeFlagBits,
 }
-structure!(PhysicalDeviceExternalImageFormatInfo, PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_INFO_LAYOUT, 24);
+structure!(PhysicalDeviceExternalImageFormatInfo, PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_INFO_LAYOUT);
 pub static PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_INFO_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceExternalImageFormatInfo",
     size: 24,
@@ -1011,25 +979,24 @@ pub static PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("handleType", 16, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handleType", at: 16, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExternalImageFormatProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub external_memory_properties: ExternalMemoryProperties,
 }
-structure!(ExternalImageFormatProperties, EXTERNAL_IMAGE_FORMAT_PROPERTIES_LAYOUT, 32);
+structure!(ExternalImageFormatProperties, EXTERNAL_IMAGE_FORMAT_PROPERTIES_LAYOUT);
 pub static EXTERNAL_IMAGE_FORMAT_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkExternalImageFormatProperties",
     size: 32,
@@ -1038,19 +1005,18 @@ pub static EXTERNAL_IMAGE_FORMAT_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("externalMemoryProperties", 16, 1, Ty::Struct(&EXTERNAL_MEMORY_PROPERTIES_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "externalMemoryProperties", at: 16, ty: Ty::Struct(&EXTERNAL_MEMORY_PROPERTIES_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceExternalBufferInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1058,7 +1024,7 @@ pub struct PhysicalDeviceExternalBufferInfo {
     pub usage: BufferUsageFlags,
     pub handle_type: ExternalMemoryHandleTypeFlagBits,
 }
-structure!(PhysicalDeviceExternalBufferInfo, PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO_LAYOUT, 32);
+structure!(PhysicalDeviceExternalBufferInfo, PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO_LAYOUT);
 pub static PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceExternalBufferInfo",
     size: 32,
@@ -1067,27 +1033,26 @@ pub static PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&BUFFER_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("usage", 20, 1, Ty::Flags(&BUFFER_USAGE_FLAG_BITS_ENUM)).optional(),
-        f("handleType", 24, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&BUFFER_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "usage", at: 20, ty: Ty::Flags(&BUFFER_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handleType", at: 24, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExternalBufferProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub external_memory_properties: ExternalMemoryProperties,
 }
-structure!(ExternalBufferProperties, EXTERNAL_BUFFER_PROPERTIES_LAYOUT, 32);
+structure!(ExternalBufferProperties, EXTERNAL_BUFFER_PROPERTIES_LAYOUT);
 pub static EXTERNAL_BUFFER_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkExternalBufferProperties",
     size: 32,
@@ -1096,19 +1061,18 @@ pub static EXTERNAL_BUFFER_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("externalMemoryProperties", 16, 1, Ty::Struct(&EXTERNAL_MEMORY_PROPERTIES_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "externalMemoryProperties", at: 16, ty: Ty::Struct(&EXTERNAL_MEMORY_PROPERTIES_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceIDProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1118,7 +1082,7 @@ pub struct PhysicalDeviceIDProperties {
     pub device_node_mask: u32,
     pub device_luid_valid: Bool32,
 }
-structure!(PhysicalDeviceIDProperties, PHYSICAL_DEVICE_ID_PROPERTIES_LAYOUT, 64);
+structure!(PhysicalDeviceIDProperties, PHYSICAL_DEVICE_ID_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_ID_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceIDProperties",
     size: 64,
@@ -1127,29 +1091,28 @@ pub static PHYSICAL_DEVICE_ID_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("deviceUUID", 16, 16, Ty::U8),
-        f("driverUUID", 32, 16, Ty::U8),
-        f("deviceLUID", 48, 8, Ty::U8),
-        f("deviceNodeMask", 56, 1, Ty::U32),
-        f("deviceLUIDValid", 60, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "deviceUUID", at: 16, ty: Ty::U8, count: 16, is_optional: false, is_extern_sync: false },
+        Field { name: "driverUUID", at: 32, ty: Ty::U8, count: 16, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceLUID", at: 48, ty: Ty::U8, count: 8, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceNodeMask", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceLUIDValid", at: 60, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExternalMemoryImageCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub handle_types: ExternalMemoryHandleTypeFlags,
 }
-structure!(ExternalMemoryImageCreateInfo, EXTERNAL_MEMORY_IMAGE_CREATE_INFO_LAYOUT, 24);
+structure!(ExternalMemoryImageCreateInfo, EXTERNAL_MEMORY_IMAGE_CREATE_INFO_LAYOUT);
 pub static EXTERNAL_MEMORY_IMAGE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkExternalMemoryImageCreateInfo",
     size: 24,
@@ -1158,25 +1121,24 @@ pub static EXTERNAL_MEMORY_IMAGE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("handleTypes", 16, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handleTypes", at: 16, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExternalMemoryBufferCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub handle_types: ExternalMemoryHandleTypeFlags,
 }
-structure!(ExternalMemoryBufferCreateInfo, EXTERNAL_MEMORY_BUFFER_CREATE_INFO_LAYOUT, 24);
+structure!(ExternalMemoryBufferCreateInfo, EXTERNAL_MEMORY_BUFFER_CREATE_INFO_LAYOUT);
 pub static EXTERNAL_MEMORY_BUFFER_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkExternalMemoryBufferCreateInfo",
     size: 24,
@@ -1185,25 +1147,24 @@ pub static EXTERNAL_MEMORY_BUFFER_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("handleTypes", 16, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handleTypes", at: 16, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExportMemoryAllocateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub handle_types: ExternalMemoryHandleTypeFlags,
 }
-structure!(ExportMemoryAllocateInfo, EXPORT_MEMORY_ALLOCATE_INFO_LAYOUT, 24);
+structure!(ExportMemoryAllocateInfo, EXPORT_MEMORY_ALLOCATE_INFO_LAYOUT);
 pub static EXPORT_MEMORY_ALLOCATE_INFO_LAYOUT: Layout = Layout {
     name: "VkExportMemoryAllocateInfo",
     size: 24,
@@ -1212,25 +1173,24 @@ pub static EXPORT_MEMORY_ALLOCATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("handleTypes", 16, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handleTypes", at: 16, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceExternalFenceInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub handle_type: ExternalFenceHandleTypeFlagBits,
 }
-structure!(PhysicalDeviceExternalFenceInfo, PHYSICAL_DEVICE_EXTERNAL_FENCE_INFO_LAYOUT, 24);
+structure!(PhysicalDeviceExternalFenceInfo, PHYSICAL_DEVICE_EXTERNAL_FENCE_INFO_LAYOUT);
 pub static PHYSICAL_DEVICE_EXTERNAL_FENCE_INFO_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceExternalFenceInfo",
     size: 24,
@@ -1239,19 +1199,18 @@ pub static PHYSICAL_DEVICE_EXTERNAL_FENCE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("handleType", 16, 1, Ty::Flags(&EXTERNAL_FENCE_HANDLE_TYPE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handleType", at: 16, ty: Ty::Flags(&EXTERNAL_FENCE_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExternalFenceProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1259,7 +1218,7 @@ pub struct ExternalFenceProperties {
     pub compatible_handle_types: ExternalFenceHandleTypeFlags,
     pub external_fence_features: ExternalFenceFeatureFlags,
 }
-structure!(ExternalFenceProperties, EXTERNAL_FENCE_PROPERTIES_LAYOUT, 32);
+structure!(ExternalFenceProperties, EXTERNAL_FENCE_PROPERTIES_LAYOUT);
 pub static EXTERNAL_FENCE_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkExternalFenceProperties",
     size: 32,
@@ -1268,27 +1227,26 @@ pub static EXTERNAL_FENCE_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("exportFromImportedHandleTypes", 16, 1, Ty::Flags(&EXTERNAL_FENCE_HANDLE_TYPE_FLAG_BITS_ENUM)),
-        f("compatibleHandleTypes", 20, 1, Ty::Flags(&EXTERNAL_FENCE_HANDLE_TYPE_FLAG_BITS_ENUM)),
-        f("externalFenceFeatures", 24, 1, Ty::Flags(&EXTERNAL_FENCE_FEATURE_FLAG_BITS_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "exportFromImportedHandleTypes", at: 16, ty: Ty::Flags(&EXTERNAL_FENCE_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "compatibleHandleTypes", at: 20, ty: Ty::Flags(&EXTERNAL_FENCE_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "externalFenceFeatures", at: 24, ty: Ty::Flags(&EXTERNAL_FENCE_FEATURE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExportFenceCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub handle_types: ExternalFenceHandleTypeFlags,
 }
-structure!(ExportFenceCreateInfo, EXPORT_FENCE_CREATE_INFO_LAYOUT, 24);
+structure!(ExportFenceCreateInfo, EXPORT_FENCE_CREATE_INFO_LAYOUT);
 pub static EXPORT_FENCE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkExportFenceCreateInfo",
     size: 24,
@@ -1297,25 +1255,24 @@ pub static EXPORT_FENCE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("handleTypes", 16, 1, Ty::Flags(&EXTERNAL_FENCE_HANDLE_TYPE_FLAG_BITS_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handleTypes", at: 16, ty: Ty::Flags(&EXTERNAL_FENCE_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExportSemaphoreCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub handle_types: ExternalSemaphoreHandleTypeFlags,
 }
-structure!(ExportSemaphoreCreateInfo, EXPORT_SEMAPHORE_CREATE_INFO_LAYOUT, 24);
+structure!(ExportSemaphoreCreateInfo, EXPORT_SEMAPHORE_CREATE_INFO_LAYOUT);
 pub static EXPORT_SEMAPHORE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkExportSemaphoreCreateInfo",
     size: 24,
@@ -1324,25 +1281,24 @@ pub static EXPORT_SEMAPHORE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("handleTypes", 16, 1, Ty::Flags(&EXTERNAL_SEMAPHORE_HANDLE_TYPE_FLAG_BITS_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handleTypes", at: 16, ty: Ty::Flags(&EXTERNAL_SEMAPHORE_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceExternalSemaphoreInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub handle_type: ExternalSemaphoreHandleTypeFlagBits,
 }
-structure!(PhysicalDeviceExternalSemaphoreInfo, PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO_LAYOUT, 24);
+structure!(PhysicalDeviceExternalSemaphoreInfo, PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO_LAYOUT);
 pub static PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceExternalSemaphoreInfo",
     size: 24,
@@ -1351,19 +1307,18 @@ pub static PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("handleType", 16, 1, Ty::Flags(&EXTERNAL_SEMAPHORE_HANDLE_TYPE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handleType", at: 16, ty: Ty::Flags(&EXTERNAL_SEMAPHORE_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExternalSemaphoreProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1371,7 +1326,7 @@ pub struct ExternalSemaphoreProperties {
     pub compatible_handle_types: ExternalSemaphoreHandleTypeFlags,
     pub external_semaphore_features: ExternalSemaphoreFeatureFlags,
 }
-structure!(ExternalSemaphoreProperties, EXTERNAL_SEMAPHORE_PROPERTIES_LAYOUT, 32);
+structure!(ExternalSemaphoreProperties, EXTERNAL_SEMAPHORE_PROPERTIES_LAYOUT);
 pub static EXTERNAL_SEMAPHORE_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkExternalSemaphoreProperties",
     size: 32,
@@ -1380,21 +1335,20 @@ pub static EXTERNAL_SEMAPHORE_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("exportFromImportedHandleTypes", 16, 1, Ty::Flags(&EXTERNAL_SEMAPHORE_HANDLE_TYPE_FLAG_BITS_ENUM)),
-        f("compatibleHandleTypes", 20, 1, Ty::Flags(&EXTERNAL_SEMAPHORE_HANDLE_TYPE_FLAG_BITS_ENUM)),
-        f("externalSemaphoreFeatures", 24, 1, Ty::Flags(&EXTERNAL_SEMAPHORE_FEATURE_FLAG_BITS_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "exportFromImportedHandleTypes", at: 16, ty: Ty::Flags(&EXTERNAL_SEMAPHORE_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "compatibleHandleTypes", at: 20, ty: Ty::Flags(&EXTERNAL_SEMAPHORE_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "externalSemaphoreFeatures", at: 24, ty: Ty::Flags(&EXTERNAL_SEMAPHORE_FEATURE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceSubgroupProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1403,7 +1357,7 @@ pub struct PhysicalDeviceSubgroupProperties {
     pub supported_operations: SubgroupFeatureFlags,
     pub quad_operations_in_all_stages: Bool32,
 }
-structure!(PhysicalDeviceSubgroupProperties, PHYSICAL_DEVICE_SUBGROUP_PROPERTIES_LAYOUT, 32);
+structure!(PhysicalDeviceSubgroupProperties, PHYSICAL_DEVICE_SUBGROUP_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_SUBGROUP_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceSubgroupProperties",
     size: 32,
@@ -1412,22 +1366,21 @@ pub static PHYSICAL_DEVICE_SUBGROUP_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("subgroupSize", 16, 1, Ty::U32),
-        f("supportedStages", 20, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
-        f("supportedOperations", 24, 1, Ty::Flags(&SUBGROUP_FEATURE_FLAG_BITS_ENUM)),
-        f("quadOperationsInAllStages", 28, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "subgroupSize", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "supportedStages", at: 20, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "supportedOperations", at: 24, ty: Ty::Flags(&SUBGROUP_FEATURE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "quadOperationsInAllStages", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevice16BitStorageFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1436,7 +1389,7 @@ pub struct PhysicalDevice16BitStorageFeatures {
     pub storage_push_constant16: Bool32,
     pub storage_input_output16: Bool32,
 }
-structure!(PhysicalDevice16BitStorageFeatures, PHYSICAL_DEVICE16_BIT_STORAGE_FEATURES_LAYOUT, 32);
+structure!(PhysicalDevice16BitStorageFeatures, PHYSICAL_DEVICE16_BIT_STORAGE_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE16_BIT_STORAGE_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevice16BitStorageFeatures",
     size: 32,
@@ -1445,29 +1398,28 @@ pub static PHYSICAL_DEVICE16_BIT_STORAGE_FEATURES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("storageBuffer16BitAccess", 16, 1, Ty::Bool32),
-        f("uniformAndStorageBuffer16BitAccess", 20, 1, Ty::Bool32),
-        f("storagePushConstant16", 24, 1, Ty::Bool32),
-        f("storageInputOutput16", 28, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "storageBuffer16BitAccess", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "uniformAndStorageBuffer16BitAccess", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "storagePushConstant16", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "storageInputOutput16", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceVariablePointersFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub variable_pointers_storage_buffer: Bool32,
     pub variable_pointers: Bool32,
 }
-structure!(PhysicalDeviceVariablePointersFeatures, PHYSICAL_DEVICE_VARIABLE_POINTERS_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceVariablePointersFeatures, PHYSICAL_DEVICE_VARIABLE_POINTERS_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_VARIABLE_POINTERS_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceVariablePointersFeatures",
     size: 24,
@@ -1476,22 +1428,21 @@ pub static PHYSICAL_DEVICE_VARIABLE_POINTERS_FEATURES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("variablePointersStorageBuffer", 16, 1, Ty::Bool32),
-        f("variablePointers", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "variablePointersStorageBuffer", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "variablePointers", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(DescriptorUpdateTemplate, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorUpdateTemplateEntry {
     pub dst_binding: u32,
     pub dst_array_element: u32,
@@ -1500,7 +1451,7 @@ pub struct DescriptorUpdateTemplateEntry {
     pub offset: u64,
     pub stride: u64,
 }
-structure!(DescriptorUpdateTemplateEntry, DESCRIPTOR_UPDATE_TEMPLATE_ENTRY_LAYOUT, 32);
+structure!(DescriptorUpdateTemplateEntry, DESCRIPTOR_UPDATE_TEMPLATE_ENTRY_LAYOUT);
 pub static DESCRIPTOR_UPDATE_TEMPLATE_ENTRY_LAYOUT: Layout = Layout {
     name: "VkDescriptorUpdateTemplateEntry",
     size: 32,
@@ -1509,12 +1460,12 @@ pub static DESCRIPTOR_UPDATE_TEMPLATE_ENTRY_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("dstBinding", 0, 1, Ty::U32),
-        f("dstArrayElement", 4, 1, Ty::U32),
-        f("descriptorCount", 8, 1, Ty::U32),
-        f("descriptorType", 12, 1, Ty::Enum(&DESCRIPTOR_TYPE_ENUM)),
-        f("offset", 16, 1, Ty::Size),
-        f("stride", 24, 1, Ty::Size),
+        Field { name: "dstBinding", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstArrayElement", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorType", at: 12, ty: Ty::Enum(&DESCRIPTOR_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 16, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 24, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -1522,7 +1473,6 @@ pub static DESCRIPTOR_UPDATE_TEMPLATE_ENTRY_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorUpdateTemplateCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1535,7 +1485,7 @@ pub struct DescriptorUpdateTemplateCreateInfo {
     pub pipeline_layout: PipelineLayout,
     pub set: u32,
 }
-structure!(DescriptorUpdateTemplateCreateInfo, DESCRIPTOR_UPDATE_TEMPLATE_CREATE_INFO_LAYOUT, 72);
+structure!(DescriptorUpdateTemplateCreateInfo, DESCRIPTOR_UPDATE_TEMPLATE_CREATE_INFO_LAYOUT);
 pub static DESCRIPTOR_UPDATE_TEMPLATE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkDescriptorUpdateTemplateCreateInfo",
     size: 72,
@@ -1544,36 +1494,35 @@ pub static DESCRIPTOR_UPDATE_TEMPLATE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("descriptorUpdateEntryCount", 20, 1, Ty::U32),
-        f("pDescriptorUpdateEntries", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_UPDATE_TEMPLATE_ENTRY_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("templateType", 32, 1, Ty::Enum(&DESCRIPTOR_UPDATE_TEMPLATE_TYPE_ENUM)),
-        f("descriptorSetLayout", 40, 1, Ty::Handle(HandleType::DescriptorSetLayout)),
-        f("pipelineBindPoint", 48, 1, Ty::Enum(&PIPELINE_BIND_POINT_ENUM)),
-        f("pipelineLayout", 56, 1, Ty::Handle(HandleType::PipelineLayout)),
-        f("set", 64, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "descriptorUpdateEntryCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorUpdateEntries", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_UPDATE_TEMPLATE_ENTRY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "templateType", at: 32, ty: Ty::Enum(&DESCRIPTOR_UPDATE_TEMPLATE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorSetLayout", at: 40, ty: Ty::Handle(HandleType::DescriptorSetLayout), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineBindPoint", at: 48, ty: Ty::Enum(&PIPELINE_BIND_POINT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineLayout", at: 56, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "set", at: 64, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_UPDATE_TEMPLATE_ENTRY_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_UPDATE_TEMPLATE_ENTRY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Handles { at: 40, count: 1, ty: HandleType::DescriptorSetLayout },
         Work::Handles { at: 56, count: 1, ty: HandleType::PipelineLayout },
     ],
-    gaps: &[s(4, 4), s(36, 4), s(52, 4), s(68, 4)],
-    keep: &[s(0, 4), s(20, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }, Span { at: 68, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMaintenance3Properties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_per_set_descriptors: u32,
     pub max_memory_allocation_size: u64,
 }
-structure!(PhysicalDeviceMaintenance3Properties, PHYSICAL_DEVICE_MAINTENANCE3_PROPERTIES_LAYOUT, 32);
+structure!(PhysicalDeviceMaintenance3Properties, PHYSICAL_DEVICE_MAINTENANCE3_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_MAINTENANCE3_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMaintenance3Properties",
     size: 32,
@@ -1582,26 +1531,25 @@ pub static PHYSICAL_DEVICE_MAINTENANCE3_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxPerSetDescriptors", 16, 1, Ty::U32),
-        f("maxMemoryAllocationSize", 24, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxPerSetDescriptors", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMemoryAllocationSize", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorSetLayoutSupport {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub supported: Bool32,
 }
-structure!(DescriptorSetLayoutSupport, DESCRIPTOR_SET_LAYOUT_SUPPORT_LAYOUT, 24);
+structure!(DescriptorSetLayoutSupport, DESCRIPTOR_SET_LAYOUT_SUPPORT_LAYOUT);
 pub static DESCRIPTOR_SET_LAYOUT_SUPPORT_LAYOUT: Layout = Layout {
     name: "VkDescriptorSetLayoutSupport",
     size: 24,
@@ -1610,19 +1558,18 @@ pub static DESCRIPTOR_SET_LAYOUT_SUPPORT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("supported", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "supported", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SamplerYcbcrConversionCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1635,7 +1582,7 @@ pub struct SamplerYcbcrConversionCreateInfo {
     pub chroma_filter: Filter,
     pub force_explicit_reconstruction: Bool32,
 }
-structure!(SamplerYcbcrConversionCreateInfo, SAMPLER_YCBCR_CONVERSION_CREATE_INFO_LAYOUT, 64);
+structure!(SamplerYcbcrConversionCreateInfo, SAMPLER_YCBCR_CONVERSION_CREATE_INFO_LAYOUT);
 pub static SAMPLER_YCBCR_CONVERSION_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkSamplerYcbcrConversionCreateInfo",
     size: 64,
@@ -1644,32 +1591,31 @@ pub static SAMPLER_YCBCR_CONVERSION_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("format", 16, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("ycbcrModel", 20, 1, Ty::Enum(&SAMPLER_YCBCR_MODEL_CONVERSION_ENUM)),
-        f("ycbcrRange", 24, 1, Ty::Enum(&SAMPLER_YCBCR_RANGE_ENUM)),
-        f("components", 28, 1, Ty::Struct(&COMPONENT_MAPPING_LAYOUT)),
-        f("xChromaOffset", 44, 1, Ty::Enum(&CHROMA_LOCATION_ENUM)),
-        f("yChromaOffset", 48, 1, Ty::Enum(&CHROMA_LOCATION_ENUM)),
-        f("chromaFilter", 52, 1, Ty::Enum(&FILTER_ENUM)),
-        f("forceExplicitReconstruction", 56, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "format", at: 16, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ycbcrModel", at: 20, ty: Ty::Enum(&SAMPLER_YCBCR_MODEL_CONVERSION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ycbcrRange", at: 24, ty: Ty::Enum(&SAMPLER_YCBCR_RANGE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "components", at: 28, ty: Ty::Struct(&COMPONENT_MAPPING_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "xChromaOffset", at: 44, ty: Ty::Enum(&CHROMA_LOCATION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "yChromaOffset", at: 48, ty: Ty::Enum(&CHROMA_LOCATION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "chromaFilter", at: 52, ty: Ty::Enum(&FILTER_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "forceExplicitReconstruction", at: 56, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(60, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 60, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SamplerYcbcrConversionInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub conversion: SamplerYcbcrConversion,
 }
-structure!(SamplerYcbcrConversionInfo, SAMPLER_YCBCR_CONVERSION_INFO_LAYOUT, 24);
+structure!(SamplerYcbcrConversionInfo, SAMPLER_YCBCR_CONVERSION_INFO_LAYOUT);
 pub static SAMPLER_YCBCR_CONVERSION_INFO_LAYOUT: Layout = Layout {
     name: "VkSamplerYcbcrConversionInfo",
     size: 24,
@@ -1678,26 +1624,25 @@ pub static SAMPLER_YCBCR_CONVERSION_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("conversion", 16, 1, Ty::Handle(HandleType::SamplerYcbcrConversion)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "conversion", at: 16, ty: Ty::Handle(HandleType::SamplerYcbcrConversion), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::SamplerYcbcrConversion },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceSamplerYcbcrConversionFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub sampler_ycbcr_conversion: Bool32,
 }
-structure!(PhysicalDeviceSamplerYcbcrConversionFeatures, PHYSICAL_DEVICE_SAMPLER_YCBCR_CONVERSION_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceSamplerYcbcrConversionFeatures, PHYSICAL_DEVICE_SAMPLER_YCBCR_CONVERSION_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_SAMPLER_YCBCR_CONVERSION_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceSamplerYcbcrConversionFeatures",
     size: 24,
@@ -1706,25 +1651,24 @@ pub static PHYSICAL_DEVICE_SAMPLER_YCBCR_CONVERSION_FEATURES_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("samplerYcbcrConversion", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "samplerYcbcrConversion", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SamplerYcbcrConversionImageFormatProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub combined_image_sampler_descriptor_count: u32,
 }
-structure!(SamplerYcbcrConversionImageFormatProperties, SAMPLER_YCBCR_CONVERSION_IMAGE_FORMAT_PROPERTIES_LAYOUT, 24);
+structure!(SamplerYcbcrConversionImageFormatProperties, SAMPLER_YCBCR_CONVERSION_IMAGE_FORMAT_PROPERTIES_LAYOUT);
 pub static SAMPLER_YCBCR_CONVERSION_IMAGE_FORMAT_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkSamplerYcbcrConversionImageFormatProperties",
     size: 24,
@@ -1733,21 +1677,20 @@ pub static SAMPLER_YCBCR_CONVERSION_IMAGE_FORMAT_PROPERTIES_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("combinedImageSamplerDescriptorCount", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "combinedImageSamplerDescriptorCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(SamplerYcbcrConversion, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceGroupRenderPassBeginInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1755,7 +1698,7 @@ pub struct DeviceGroupRenderPassBeginInfo {
     pub device_render_area_count: u32,
     pub p_device_render_areas: Ptr<Rect2D>,
 }
-structure!(DeviceGroupRenderPassBeginInfo, DEVICE_GROUP_RENDER_PASS_BEGIN_INFO_LAYOUT, 32);
+structure!(DeviceGroupRenderPassBeginInfo, DEVICE_GROUP_RENDER_PASS_BEGIN_INFO_LAYOUT);
 pub static DEVICE_GROUP_RENDER_PASS_BEGIN_INFO_LAYOUT: Layout = Layout {
     name: "VkDeviceGroupRenderPassBeginInfo",
     size: 32,
@@ -1764,28 +1707,27 @@ pub static DEVICE_GROUP_RENDER_PASS_BEGIN_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("deviceMask", 16, 1, Ty::U32),
-        f("deviceRenderAreaCount", 20, 1, Ty::U32).optional(),
-        f("pDeviceRenderAreas", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "deviceMask", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceRenderAreaCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDeviceRenderAreas", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(20, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePointClippingProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub point_clipping_behavior: PointClippingBehavior,
 }
-structure!(PhysicalDevicePointClippingProperties, PHYSICAL_DEVICE_POINT_CLIPPING_PROPERTIES_LAYOUT, 24);
+structure!(PhysicalDevicePointClippingProperties, PHYSICAL_DEVICE_POINT_CLIPPING_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_POINT_CLIPPING_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePointClippingProperties",
     size: 24,
@@ -1794,25 +1736,24 @@ pub static PHYSICAL_DEVICE_POINT_CLIPPING_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pointClippingBehavior", 16, 1, Ty::Enum(&POINT_CLIPPING_BEHAVIOR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pointClippingBehavior", at: 16, ty: Ty::Enum(&POINT_CLIPPING_BEHAVIOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct InputAttachmentAspectReference {
     pub subpass: u32,
     pub input_attachment_index: u32,
     pub aspect_mask: ImageAspectFlags,
 }
-structure!(InputAttachmentAspectReference, INPUT_ATTACHMENT_ASPECT_REFERENCE_LAYOUT, 12);
+structure!(InputAttachmentAspectReference, INPUT_ATTACHMENT_ASPECT_REFERENCE_LAYOUT);
 pub static INPUT_ATTACHMENT_ASPECT_REFERENCE_LAYOUT: Layout = Layout {
     name: "VkInputAttachmentAspectReference",
     size: 12,
@@ -1821,9 +1762,9 @@ pub static INPUT_ATTACHMENT_ASPECT_REFERENCE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("subpass", 0, 1, Ty::U32),
-        f("inputAttachmentIndex", 4, 1, Ty::U32),
-        f("aspectMask", 8, 1, Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM)),
+        Field { name: "subpass", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "inputAttachmentIndex", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "aspectMask", at: 8, ty: Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -1831,14 +1772,13 @@ pub static INPUT_ATTACHMENT_ASPECT_REFERENCE_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderPassInputAttachmentAspectCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub aspect_reference_count: u32,
     pub p_aspect_references: Ptr<InputAttachmentAspectReference>,
 }
-structure!(RenderPassInputAttachmentAspectCreateInfo, RENDER_PASS_INPUT_ATTACHMENT_ASPECT_CREATE_INFO_LAYOUT, 32);
+structure!(RenderPassInputAttachmentAspectCreateInfo, RENDER_PASS_INPUT_ATTACHMENT_ASPECT_CREATE_INFO_LAYOUT);
 pub static RENDER_PASS_INPUT_ATTACHMENT_ASPECT_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkRenderPassInputAttachmentAspectCreateInfo",
     size: 32,
@@ -1847,27 +1787,26 @@ pub static RENDER_PASS_INPUT_ATTACHMENT_ASPECT_CREATE_INFO_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("aspectReferenceCount", 16, 1, Ty::U32),
-        f("pAspectReferences", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&INPUT_ATTACHMENT_ASPECT_REFERENCE_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "aspectReferenceCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAspectReferences", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INPUT_ATTACHMENT_ASPECT_REFERENCE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&INPUT_ATTACHMENT_ASPECT_REFERENCE_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&INPUT_ATTACHMENT_ASPECT_REFERENCE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineTessellationDomainOriginStateCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub domain_origin: TessellationDomainOrigin,
 }
-structure!(PipelineTessellationDomainOriginStateCreateInfo, PIPELINE_TESSELLATION_DOMAIN_ORIGIN_STATE_CREATE_INFO_LAYOUT, 24);
+structure!(PipelineTessellationDomainOriginStateCreateInfo, PIPELINE_TESSELLATION_DOMAIN_ORIGIN_STATE_CREATE_INFO_LAYOUT);
 pub static PIPELINE_TESSELLATION_DOMAIN_ORIGIN_STATE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkPipelineTessellationDomainOriginStateCreateInfo",
     size: 24,
@@ -1876,19 +1815,18 @@ pub static PIPELINE_TESSELLATION_DOMAIN_ORIGIN_STATE_CREATE_INFO_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("domainOrigin", 16, 1, Ty::Enum(&TESSELLATION_DOMAIN_ORIGIN_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "domainOrigin", at: 16, ty: Ty::Enum(&TESSELLATION_DOMAIN_ORIGIN_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderPassMultiviewCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1899,7 +1837,7 @@ pub struct RenderPassMultiviewCreateInfo {
     pub correlation_mask_count: u32,
     pub p_correlation_masks: Ptr<u32>,
 }
-structure!(RenderPassMultiviewCreateInfo, RENDER_PASS_MULTIVIEW_CREATE_INFO_LAYOUT, 64);
+structure!(RenderPassMultiviewCreateInfo, RENDER_PASS_MULTIVIEW_CREATE_INFO_LAYOUT);
 pub static RENDER_PASS_MULTIVIEW_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkRenderPassMultiviewCreateInfo",
     size: 64,
@@ -1908,27 +1846,26 @@ pub static RENDER_PASS_MULTIVIEW_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("subpassCount", 16, 1, Ty::U32).optional(),
-        f("pViewMasks", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("dependencyCount", 32, 1, Ty::U32).optional(),
-        f("pViewOffsets", 40, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("correlationMaskCount", 48, 1, Ty::U32).optional(),
-        f("pCorrelationMasks", 56, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "subpassCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pViewMasks", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dependencyCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pViewOffsets", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "correlationMaskCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCorrelationMasks", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4), s(52, 4)],
-    keep: &[s(0, 4), s(16, 4), s(32, 4), s(48, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }, Span { at: 48, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMultiviewFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1936,7 +1873,7 @@ pub struct PhysicalDeviceMultiviewFeatures {
     pub multiview_geometry_shader: Bool32,
     pub multiview_tessellation_shader: Bool32,
 }
-structure!(PhysicalDeviceMultiviewFeatures, PHYSICAL_DEVICE_MULTIVIEW_FEATURES_LAYOUT, 32);
+structure!(PhysicalDeviceMultiviewFeatures, PHYSICAL_DEVICE_MULTIVIEW_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_MULTIVIEW_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMultiviewFeatures",
     size: 32,
@@ -1945,28 +1882,27 @@ pub static PHYSICAL_DEVICE_MULTIVIEW_FEATURES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("multiview", 16, 1, Ty::Bool32),
-        f("multiviewGeometryShader", 20, 1, Ty::Bool32),
-        f("multiviewTessellationShader", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "multiview", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "multiviewGeometryShader", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "multiviewTessellationShader", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMultiviewProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_multiview_view_count: u32,
     pub max_multiview_instance_index: u32,
 }
-structure!(PhysicalDeviceMultiviewProperties, PHYSICAL_DEVICE_MULTIVIEW_PROPERTIES_LAYOUT, 24);
+structure!(PhysicalDeviceMultiviewProperties, PHYSICAL_DEVICE_MULTIVIEW_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_MULTIVIEW_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMultiviewProperties",
     size: 24,
@@ -1975,26 +1911,25 @@ pub static PHYSICAL_DEVICE_MULTIVIEW_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxMultiviewViewCount", 16, 1, Ty::U32),
-        f("maxMultiviewInstanceIndex", 20, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxMultiviewViewCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMultiviewInstanceIndex", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderDrawParametersFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_draw_parameters: Bool32,
 }
-structure!(PhysicalDeviceShaderDrawParametersFeatures, PHYSICAL_DEVICE_SHADER_DRAW_PARAMETERS_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceShaderDrawParametersFeatures, PHYSICAL_DEVICE_SHADER_DRAW_PARAMETERS_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_DRAW_PARAMETERS_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderDrawParametersFeatures",
     size: 24,
@@ -2003,13 +1938,13 @@ pub static PHYSICAL_DEVICE_SHADER_DRAW_PARAMETERS_FEATURES_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderDrawParameters", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderDrawParameters", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,11 +2,10 @@
 // VK_VERSION_1_1.
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct EnumerateInstanceVersionParams {
     pub p_api_version: Ptr<u32>,
 }
-structure!(EnumerateInstanceVersionParams, ENUMERATE_INSTANCE_VERSION_PARAMS_LAYOUT, 8);
+image!(EnumerateInstanceVersionParams, ENUMERATE_INSTANCE_VERSION_PARAMS_LAYOUT);
 pub static ENUMERATE_INSTANCE_VERSION_PARAMS_LAYOUT: Layout = Layout {
     name: "vkEnumerateInstanceVersion",
     size: 8,
@@ -15,7 +14,7 @@ pub static ENUMERATE_INSTANCE_VERSION_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pApiVersion", 0, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pApiVersion", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -25,12 +24,11 @@ pub static ENUMERATE_INSTANCE_VERSION_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct EnumerateInstanceVersionOutputs {
     pub result: Result,
     pub p_api_version: Ptr<u32>,
 }
-structure!(EnumerateInstanceVersionOutputs, ENUMERATE_INSTANCE_VERSION_OUTPUTS_LAYOUT, 16);
+image!(EnumerateInstanceVersionOutputs, ENUMERATE_INSTANCE_VERSION_OUTPUTS_LAYOUT);
 pub static ENUMERATE_INSTANCE_VERSION_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkEnumerateInstanceVersion:outputs",
     size: 16,
@@ -39,13 +37,13 @@ pub static ENUMERATE_INSTANCE_VERSION_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pApiVersion", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pApiVersion", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnEnumerateInstanceVersion = unsafe extern "system" fn(Ptr<u32>) -> Result;
@@ -63,13 +61,12 @@ pub static ENUMERATE_INSTANCE_VERSION_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct BindBufferMemory2Params {
     pub device: Device,
     pub bind_info_count: u32,
     pub p_bind_infos: Ptr<BindBufferMemoryInfo>,
 }
-structure!(BindBufferMemory2Params, BIND_BUFFER_MEMORY2_PARAMS_LAYOUT, 24);
+image!(BindBufferMemory2Params, BIND_BUFFER_MEMORY2_PARAMS_LAYOUT);
 pub static BIND_BUFFER_MEMORY2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkBindBufferMemory2",
     size: 24,
@@ -78,26 +75,25 @@ pub static BIND_BUFFER_MEMORY2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("bindInfoCount", 8, 1, Ty::U32),
-        f("pBindInfos", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BIND_BUFFER_MEMORY_INFO_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bindInfoCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_BUFFER_MEMORY_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_BUFFER_MEMORY_INFO_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_BUFFER_MEMORY_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct BindBufferMemory2Outputs {
     pub result: Result,
     pub bind_info_count: u32,
     pub p_bind_infos: Ptr<BindBufferMemoryInfo>,
 }
-structure!(BindBufferMemory2Outputs, BIND_BUFFER_MEMORY2_OUTPUTS_LAYOUT, 16);
+image!(BindBufferMemory2Outputs, BIND_BUFFER_MEMORY2_OUTPUTS_LAYOUT);
 pub static BIND_BUFFER_MEMORY2_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkBindBufferMemory2:outputs",
     size: 16,
@@ -106,15 +102,15 @@ pub static BIND_BUFFER_MEMORY2_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("bindInfoCount", 4, 1, Ty::U32),
-        f("pBindInfos", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BIND_BUFFER_MEMORY_INFO_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bindInfoCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_BUFFER_MEMORY_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&BIND_BUFFER_MEMORY_INFO_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&BIND_BUFFER_MEMORY_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(4, 4)],
+    keep: &[Span { at: 4, size: 4 }],
 };
 pub type FnBindBufferMemory2 = unsafe extern "system" fn(Device, u32, Ptr<BindBufferMemoryInfo>) -> Result;
 pub static BIND_BUFFER_MEMORY2_COMMAND: CommandDesc = CommandDesc {
@@ -131,13 +127,12 @@ pub static BIND_BUFFER_MEMORY2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct BindImageMemory2Params {
     pub device: Device,
     pub bind_info_count: u32,
     pub p_bind_infos: Ptr<BindImageMemoryInfo>,
 }
-structure!(BindImageMemory2Params, BIND_IMAGE_MEMORY2_PARAMS_LAYOUT, 24);
+image!(BindImageMemory2Params, BIND_IMAGE_MEMORY2_PARAMS_LAYOUT);
 pub static BIND_IMAGE_MEMORY2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkBindImageMemory2",
     size: 24,
@@ -146,26 +141,25 @@ pub static BIND_IMAGE_MEMORY2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("bindInfoCount", 8, 1, Ty::U32),
-        f("pBindInfos", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BIND_IMAGE_MEMORY_INFO_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bindInfoCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_IMAGE_MEMORY_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_IMAGE_MEMORY_INFO_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_IMAGE_MEMORY_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct BindImageMemory2Outputs {
     pub result: Result,
     pub bind_info_count: u32,
     pub p_bind_infos: Ptr<BindImageMemoryInfo>,
 }
-structure!(BindImageMemory2Outputs, BIND_IMAGE_MEMORY2_OUTPUTS_LAYOUT, 16);
+image!(BindImageMemory2Outputs, BIND_IMAGE_MEMORY2_OUTPUTS_LAYOUT);
 pub static BIND_IMAGE_MEMORY2_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkBindImageMemory2:outputs",
     size: 16,
@@ -174,15 +168,15 @@ pub static BIND_IMAGE_MEMORY2_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("bindInfoCount", 4, 1, Ty::U32),
-        f("pBindInfos", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BIND_IMAGE_MEMORY_INFO_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bindInfoCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_IMAGE_MEMORY_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&BIND_IMAGE_MEMORY_INFO_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&BIND_IMAGE_MEMORY_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(4, 4)],
+    keep: &[Span { at: 4, size: 4 }],
 };
 pub type FnBindImageMemory2 = unsafe extern "system" fn(Device, u32, Ptr<BindImageMemoryInfo>) -> Result;
 pub static BIND_IMAGE_MEMORY2_COMMAND: CommandDesc = CommandDesc {
@@ -199,7 +193,6 @@ pub static BIND_IMAGE_MEMORY2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceGroupPeerMemoryFeaturesParams {
     pub device: Device,
     pub heap_index: u32,
@@ -207,7 +200,7 @@ pub struct GetDeviceGroupPeerMemoryFeaturesParams {
     pub remote_device_index: u32,
     pub p_peer_memory_features: Ptr<PeerMemoryFeatureFlags>,
 }
-structure!(GetDeviceGroupPeerMemoryFeaturesParams, GET_DEVICE_GROUP_PEER_MEMORY_FEATURES_PARAMS_LAYOUT, 32);
+image!(GetDeviceGroupPeerMemoryFeaturesParams, GET_DEVICE_GROUP_PEER_MEMORY_FEATURES_PARAMS_LAYOUT);
 pub static GET_DEVICE_GROUP_PEER_MEMORY_FEATURES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceGroupPeerMemoryFeatures",
     size: 32,
@@ -216,26 +209,25 @@ pub static GET_DEVICE_GROUP_PEER_MEMORY_FEATURES_PARAMS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("heapIndex", 8, 1, Ty::U32),
-        f("localDeviceIndex", 12, 1, Ty::U32),
-        f("remoteDeviceIndex", 16, 1, Ty::U32),
-        f("pPeerMemoryFeatures", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "heapIndex", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "localDeviceIndex", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "remoteDeviceIndex", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPeerMemoryFeatures", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceGroupPeerMemoryFeaturesOutputs {
     pub p_peer_memory_features: Ptr<PeerMemoryFeatureFlags>,
 }
-structure!(GetDeviceGroupPeerMemoryFeaturesOutputs, GET_DEVICE_GROUP_PEER_MEMORY_FEATURES_OUTPUTS_LAYOUT, 8);
+image!(GetDeviceGroupPeerMemoryFeaturesOutputs, GET_DEVICE_GROUP_PEER_MEMORY_FEATURES_OUTPUTS_LAYOUT);
 pub static GET_DEVICE_GROUP_PEER_MEMORY_FEATURES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceGroupPeerMemoryFeatures:outputs",
     size: 8,
@@ -244,7 +236,7 @@ pub static GET_DEVICE_GROUP_PEER_MEMORY_FEATURES_OUTPUTS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pPeerMemoryFeatures", 0, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pPeerMemoryFeatures", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -267,12 +259,11 @@ pub static GET_DEVICE_GROUP_PEER_MEMORY_FEATURES_COMMAND: CommandDesc = CommandD
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetDeviceMaskParams {
     pub command_buffer: CommandBuffer,
     pub device_mask: u32,
 }
-structure!(CmdSetDeviceMaskParams, CMD_SET_DEVICE_MASK_PARAMS_LAYOUT, 16);
+image!(CmdSetDeviceMaskParams, CMD_SET_DEVICE_MASK_PARAMS_LAYOUT);
 pub static CMD_SET_DEVICE_MASK_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetDeviceMask",
     size: 16,
@@ -281,13 +272,13 @@ pub static CMD_SET_DEVICE_MASK_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("deviceMask", 8, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "deviceMask", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetDeviceMask = unsafe extern "system" fn(CommandBuffer, u32);
@@ -301,13 +292,12 @@ pub static CMD_SET_DEVICE_MASK_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct EnumeratePhysicalDeviceGroupsParams {
     pub instance: Instance,
     pub p_physical_device_group_count: Ptr<u32>,
     pub p_physical_device_group_properties: Ptr<PhysicalDeviceGroupProperties>,
 }
-structure!(EnumeratePhysicalDeviceGroupsParams, ENUMERATE_PHYSICAL_DEVICE_GROUPS_PARAMS_LAYOUT, 24);
+image!(EnumeratePhysicalDeviceGroupsParams, ENUMERATE_PHYSICAL_DEVICE_GROUPS_PARAMS_LAYOUT);
 pub static ENUMERATE_PHYSICAL_DEVICE_GROUPS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkEnumeratePhysicalDeviceGroups",
     size: 24,
@@ -316,27 +306,26 @@ pub static ENUMERATE_PHYSICAL_DEVICE_GROUPS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("instance", 0, 1, Ty::Handle(HandleType::Instance)),
-        f("pPhysicalDeviceGroupCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPhysicalDeviceGroupProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_GROUP_PROPERTIES_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPhysicalDeviceGroupCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPhysicalDeviceGroupProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_GROUP_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Instance },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_GROUP_PROPERTIES_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_GROUP_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct EnumeratePhysicalDeviceGroupsOutputs {
     pub result: Result,
     pub p_physical_device_group_count: Ptr<u32>,
     pub p_physical_device_group_properties: Ptr<PhysicalDeviceGroupProperties>,
 }
-structure!(EnumeratePhysicalDeviceGroupsOutputs, ENUMERATE_PHYSICAL_DEVICE_GROUPS_OUTPUTS_LAYOUT, 24);
+image!(EnumeratePhysicalDeviceGroupsOutputs, ENUMERATE_PHYSICAL_DEVICE_GROUPS_OUTPUTS_LAYOUT);
 pub static ENUMERATE_PHYSICAL_DEVICE_GROUPS_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkEnumeratePhysicalDeviceGroups:outputs",
     size: 24,
@@ -345,15 +334,15 @@ pub static ENUMERATE_PHYSICAL_DEVICE_GROUPS_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPhysicalDeviceGroupCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPhysicalDeviceGroupProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_GROUP_PROPERTIES_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPhysicalDeviceGroupCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPhysicalDeviceGroupProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_GROUP_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_GROUP_PROPERTIES_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_GROUP_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnEnumeratePhysicalDeviceGroups = unsafe extern "system" fn(Instance, Ptr<u32>, Ptr<PhysicalDeviceGroupProperties>) -> Result;
@@ -371,13 +360,12 @@ pub static ENUMERATE_PHYSICAL_DEVICE_GROUPS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageMemoryRequirements2Params {
     pub device: Device,
     pub p_info: Ptr<ImageMemoryRequirementsInfo2>,
     pub p_memory_requirements: Ptr<MemoryRequirements2>,
 }
-structure!(GetImageMemoryRequirements2Params, GET_IMAGE_MEMORY_REQUIREMENTS2_PARAMS_LAYOUT, 24);
+image!(GetImageMemoryRequirements2Params, GET_IMAGE_MEMORY_REQUIREMENTS2_PARAMS_LAYOUT);
 pub static GET_IMAGE_MEMORY_REQUIREMENTS2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetImageMemoryRequirements2",
     size: 24,
@@ -386,9 +374,9 @@ pub static GET_IMAGE_MEMORY_REQUIREMENTS2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_MEMORY_REQUIREMENTS_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pMemoryRequirements", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_MEMORY_REQUIREMENTS_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -400,11 +388,10 @@ pub static GET_IMAGE_MEMORY_REQUIREMENTS2_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageMemoryRequirements2Outputs {
     pub p_memory_requirements: Ptr<MemoryRequirements2>,
 }
-structure!(GetImageMemoryRequirements2Outputs, GET_IMAGE_MEMORY_REQUIREMENTS2_OUTPUTS_LAYOUT, 8);
+image!(GetImageMemoryRequirements2Outputs, GET_IMAGE_MEMORY_REQUIREMENTS2_OUTPUTS_LAYOUT);
 pub static GET_IMAGE_MEMORY_REQUIREMENTS2_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetImageMemoryRequirements2:outputs",
     size: 8,
@@ -413,7 +400,7 @@ pub static GET_IMAGE_MEMORY_REQUIREMENTS2_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pMemoryRequirements", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -436,13 +423,12 @@ pub static GET_IMAGE_MEMORY_REQUIREMENTS2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetBufferMemoryRequirements2Params {
     pub device: Device,
     pub p_info: Ptr<BufferMemoryRequirementsInfo2>,
     pub p_memory_requirements: Ptr<MemoryRequirements2>,
 }
-structure!(GetBufferMemoryRequirements2Params, GET_BUFFER_MEMORY_REQUIREMENTS2_PARAMS_LAYOUT, 24);
+image!(GetBufferMemoryRequirements2Params, GET_BUFFER_MEMORY_REQUIREMENTS2_PARAMS_LAYOUT);
 pub static GET_BUFFER_MEMORY_REQUIREMENTS2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetBufferMemoryRequirements2",
     size: 24,
@@ -451,9 +437,9 @@ pub static GET_BUFFER_MEMORY_REQUIREMENTS2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_MEMORY_REQUIREMENTS_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pMemoryRequirements", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_MEMORY_REQUIREMENTS_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -465,11 +451,10 @@ pub static GET_BUFFER_MEMORY_REQUIREMENTS2_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetBufferMemoryRequirements2Outputs {
     pub p_memory_requirements: Ptr<MemoryRequirements2>,
 }
-structure!(GetBufferMemoryRequirements2Outputs, GET_BUFFER_MEMORY_REQUIREMENTS2_OUTPUTS_LAYOUT, 8);
+image!(GetBufferMemoryRequirements2Outputs, GET_BUFFER_MEMORY_REQUIREMENTS2_OUTPUTS_LAYOUT);
 pub static GET_BUFFER_MEMORY_REQUIREMENTS2_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetBufferMemoryRequirements2:outputs",
     size: 8,
@@ -478,7 +463,7 @@ pub static GET_BUFFER_MEMORY_REQUIREMENTS2_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pMemoryRequirements", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -501,14 +486,13 @@ pub static GET_BUFFER_MEMORY_REQUIREMENTS2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageSparseMemoryRequirements2Params {
     pub device: Device,
     pub p_info: Ptr<ImageSparseMemoryRequirementsInfo2>,
     pub p_sparse_memory_requirement_count: Ptr<u32>,
     pub p_sparse_memory_requirements: Ptr<SparseImageMemoryRequirements2>,
 }
-structure!(GetImageSparseMemoryRequirements2Params, GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS2_PARAMS_LAYOUT, 32);
+image!(GetImageSparseMemoryRequirements2Params, GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS2_PARAMS_LAYOUT);
 pub static GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetImageSparseMemoryRequirements2",
     size: 32,
@@ -517,28 +501,27 @@ pub static GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS2_PARAMS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_SPARSE_MEMORY_REQUIREMENTS_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSparseMemoryRequirementCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSparseMemoryRequirements", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_SPARSE_MEMORY_REQUIREMENTS_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSparseMemoryRequirementCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSparseMemoryRequirements", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMAGE_SPARSE_MEMORY_REQUIREMENTS_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageSparseMemoryRequirements2Outputs {
     pub p_sparse_memory_requirement_count: Ptr<u32>,
     pub p_sparse_memory_requirements: Ptr<SparseImageMemoryRequirements2>,
 }
-structure!(GetImageSparseMemoryRequirements2Outputs, GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS2_OUTPUTS_LAYOUT, 16);
+image!(GetImageSparseMemoryRequirements2Outputs, GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS2_OUTPUTS_LAYOUT);
 pub static GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS2_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetImageSparseMemoryRequirements2:outputs",
     size: 16,
@@ -547,12 +530,12 @@ pub static GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS2_OUTPUTS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pSparseMemoryRequirementCount", 0, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSparseMemoryRequirements", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(through(0, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "pSparseMemoryRequirementCount", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSparseMemoryRequirements", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(through(0, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
@@ -572,12 +555,11 @@ pub static GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS2_COMMAND: CommandDesc = CommandD
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceFeatures2Params {
     pub physical_device: PhysicalDevice,
     pub p_features: Ptr<PhysicalDeviceFeatures2>,
 }
-structure!(GetPhysicalDeviceFeatures2Params, GET_PHYSICAL_DEVICE_FEATURES2_PARAMS_LAYOUT, 16);
+image!(GetPhysicalDeviceFeatures2Params, GET_PHYSICAL_DEVICE_FEATURES2_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_FEATURES2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceFeatures2",
     size: 16,
@@ -586,8 +568,8 @@ pub static GET_PHYSICAL_DEVICE_FEATURES2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pFeatures", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FEATURES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFeatures", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FEATURES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -598,11 +580,10 @@ pub static GET_PHYSICAL_DEVICE_FEATURES2_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceFeatures2Outputs {
     pub p_features: Ptr<PhysicalDeviceFeatures2>,
 }
-structure!(GetPhysicalDeviceFeatures2Outputs, GET_PHYSICAL_DEVICE_FEATURES2_OUTPUTS_LAYOUT, 8);
+image!(GetPhysicalDeviceFeatures2Outputs, GET_PHYSICAL_DEVICE_FEATURES2_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_FEATURES2_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceFeatures2:outputs",
     size: 8,
@@ -611,7 +592,7 @@ pub static GET_PHYSICAL_DEVICE_FEATURES2_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pFeatures", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FEATURES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pFeatures", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FEATURES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FEATURES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -634,12 +615,11 @@ pub static GET_PHYSICAL_DEVICE_FEATURES2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceProperties2Params {
     pub physical_device: PhysicalDevice,
     pub p_properties: Ptr<PhysicalDeviceProperties2>,
 }
-structure!(GetPhysicalDeviceProperties2Params, GET_PHYSICAL_DEVICE_PROPERTIES2_PARAMS_LAYOUT, 16);
+image!(GetPhysicalDeviceProperties2Params, GET_PHYSICAL_DEVICE_PROPERTIES2_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_PROPERTIES2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceProperties2",
     size: 16,
@@ -648,8 +628,8 @@ pub static GET_PHYSICAL_DEVICE_PROPERTIES2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -660,11 +640,10 @@ pub static GET_PHYSICAL_DEVICE_PROPERTIES2_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceProperties2Outputs {
     pub p_properties: Ptr<PhysicalDeviceProperties2>,
 }
-structure!(GetPhysicalDeviceProperties2Outputs, GET_PHYSICAL_DEVICE_PROPERTIES2_OUTPUTS_LAYOUT, 8);
+image!(GetPhysicalDeviceProperties2Outputs, GET_PHYSICAL_DEVICE_PROPERTIES2_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_PROPERTIES2_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceProperties2:outputs",
     size: 8,
@@ -673,7 +652,7 @@ pub static GET_PHYSICAL_DEVICE_PROPERTIES2_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pProperties", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -696,13 +675,12 @@ pub static GET_PHYSICAL_DEVICE_PROPERTIES2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceFormatProperties2Params {
     pub physical_device: PhysicalDevice,
     pub format: Format,
     pub p_format_properties: Ptr<FormatProperties2>,
 }
-structure!(GetPhysicalDeviceFormatProperties2Params, GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES2_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceFormatProperties2Params, GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES2_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceFormatProperties2",
     size: 24,
@@ -711,24 +689,23 @@ pub static GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES2_PARAMS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("format", 8, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("pFormatProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "format", at: 8, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFormatProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceFormatProperties2Outputs {
     pub p_format_properties: Ptr<FormatProperties2>,
 }
-structure!(GetPhysicalDeviceFormatProperties2Outputs, GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES2_OUTPUTS_LAYOUT, 8);
+image!(GetPhysicalDeviceFormatProperties2Outputs, GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES2_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES2_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceFormatProperties2:outputs",
     size: 8,
@@ -737,7 +714,7 @@ pub static GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES2_OUTPUTS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pFormatProperties", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pFormatProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -760,13 +737,12 @@ pub static GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES2_COMMAND: CommandDesc = Command
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceImageFormatProperties2Params {
     pub physical_device: PhysicalDevice,
     pub p_image_format_info: Ptr<PhysicalDeviceImageFormatInfo2>,
     pub p_image_format_properties: Ptr<ImageFormatProperties2>,
 }
-structure!(GetPhysicalDeviceImageFormatProperties2Params, GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES2_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceImageFormatProperties2Params, GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES2_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceImageFormatProperties2",
     size: 24,
@@ -775,9 +751,9 @@ pub static GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES2_PARAMS_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pImageFormatInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_IMAGE_FORMAT_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pImageFormatProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageFormatInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_IMAGE_FORMAT_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageFormatProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -789,12 +765,11 @@ pub static GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES2_PARAMS_LAYOUT: Layout = 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceImageFormatProperties2Outputs {
     pub result: Result,
     pub p_image_format_properties: Ptr<ImageFormatProperties2>,
 }
-structure!(GetPhysicalDeviceImageFormatProperties2Outputs, GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES2_OUTPUTS_LAYOUT, 16);
+image!(GetPhysicalDeviceImageFormatProperties2Outputs, GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES2_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES2_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceImageFormatProperties2:outputs",
     size: 16,
@@ -803,13 +778,13 @@ pub static GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES2_OUTPUTS_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pImageFormatProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageFormatProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceImageFormatProperties2 = unsafe extern "system" fn(PhysicalDevice, Ptr<PhysicalDeviceImageFormatInfo2>, Ptr<ImageFormatProperties2>) -> Result;
@@ -827,13 +802,12 @@ pub static GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES2_COMMAND: CommandDesc = C
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceQueueFamilyProperties2Params {
     pub physical_device: PhysicalDevice,
     pub p_queue_family_property_count: Ptr<u32>,
     pub p_queue_family_properties: Ptr<QueueFamilyProperties2>,
 }
-structure!(GetPhysicalDeviceQueueFamilyProperties2Params, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES2_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceQueueFamilyProperties2Params, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES2_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceQueueFamilyProperties2",
     size: 24,
@@ -842,26 +816,25 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES2_PARAMS_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pQueueFamilyPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pQueueFamilyProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_PROPERTIES2_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueueFamilyPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueueFamilyProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_PROPERTIES2_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&QUEUE_FAMILY_PROPERTIES2_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&QUEUE_FAMILY_PROPERTIES2_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceQueueFamilyProperties2Outputs {
     pub p_queue_family_property_count: Ptr<u32>,
     pub p_queue_family_properties: Ptr<QueueFamilyProperties2>,
 }
-structure!(GetPhysicalDeviceQueueFamilyProperties2Outputs, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES2_OUTPUTS_LAYOUT, 16);
+image!(GetPhysicalDeviceQueueFamilyProperties2Outputs, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES2_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES2_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceQueueFamilyProperties2:outputs",
     size: 16,
@@ -870,12 +843,12 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES2_OUTPUTS_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pQueueFamilyPropertyCount", 0, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pQueueFamilyProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_PROPERTIES2_LAYOUT), len: Len::At(through(0, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "pQueueFamilyPropertyCount", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueueFamilyProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&QUEUE_FAMILY_PROPERTIES2_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&QUEUE_FAMILY_PROPERTIES2_LAYOUT), len: Len::At(through(0, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&QUEUE_FAMILY_PROPERTIES2_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
@@ -895,12 +868,11 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES2_COMMAND: CommandDesc = C
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceMemoryProperties2Params {
     pub physical_device: PhysicalDevice,
     pub p_memory_properties: Ptr<PhysicalDeviceMemoryProperties2>,
 }
-structure!(GetPhysicalDeviceMemoryProperties2Params, GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES2_PARAMS_LAYOUT, 16);
+image!(GetPhysicalDeviceMemoryProperties2Params, GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES2_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceMemoryProperties2",
     size: 16,
@@ -909,8 +881,8 @@ pub static GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES2_PARAMS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pMemoryProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -921,11 +893,10 @@ pub static GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES2_PARAMS_LAYOUT: Layout = Layout
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceMemoryProperties2Outputs {
     pub p_memory_properties: Ptr<PhysicalDeviceMemoryProperties2>,
 }
-structure!(GetPhysicalDeviceMemoryProperties2Outputs, GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES2_OUTPUTS_LAYOUT, 8);
+image!(GetPhysicalDeviceMemoryProperties2Outputs, GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES2_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES2_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceMemoryProperties2:outputs",
     size: 8,
@@ -934,7 +905,7 @@ pub static GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES2_OUTPUTS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pMemoryProperties", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pMemoryProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_MEMORY_PROPERTIES2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -957,14 +928,13 @@ pub static GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES2_COMMAND: CommandDesc = Command
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceSparseImageFormatProperties2Params {
     pub physical_device: PhysicalDevice,
     pub p_format_info: Ptr<PhysicalDeviceSparseImageFormatInfo2>,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<SparseImageFormatProperties2>,
 }
-structure!(GetPhysicalDeviceSparseImageFormatProperties2Params, GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES2_PARAMS_LAYOUT, 32);
+image!(GetPhysicalDeviceSparseImageFormatProperties2Params, GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES2_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceSparseImageFormatProperties2",
     size: 32,
@@ -973,28 +943,27 @@ pub static GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES2_PARAMS_LAYOUT: La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pFormatInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPropertyCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFormatInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceSparseImageFormatProperties2Outputs {
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<SparseImageFormatProperties2>,
 }
-structure!(GetPhysicalDeviceSparseImageFormatProperties2Outputs, GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES2_OUTPUTS_LAYOUT, 16);
+image!(GetPhysicalDeviceSparseImageFormatProperties2Outputs, GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES2_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES2_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceSparseImageFormatProperties2:outputs",
     size: 16,
@@ -1003,12 +972,12 @@ pub static GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES2_OUTPUTS_LAYOUT: L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pPropertyCount", 0, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::At(through(0, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "pPropertyCount", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::At(through(0, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_FORMAT_PROPERTIES2_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
@@ -1028,13 +997,12 @@ pub static GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES2_COMMAND: CommandD
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct TrimCommandPoolParams {
     pub device: Device,
     pub command_pool: CommandPool,
     pub flags: CommandPoolTrimFlags,
 }
-structure!(TrimCommandPoolParams, TRIM_COMMAND_POOL_PARAMS_LAYOUT, 24);
+image!(TrimCommandPoolParams, TRIM_COMMAND_POOL_PARAMS_LAYOUT);
 pub static TRIM_COMMAND_POOL_PARAMS_LAYOUT: Layout = Layout {
     name: "vkTrimCommandPool",
     size: 24,
@@ -1043,15 +1011,15 @@ pub static TRIM_COMMAND_POOL_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("commandPool", 8, 1, Ty::Handle(HandleType::CommandPool)).extern_sync(),
-        f("flags", 16, 1, Ty::U32).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "commandPool", at: 8, ty: Ty::Handle(HandleType::CommandPool), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::CommandPool },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub type FnTrimCommandPool = unsafe extern "system" fn(Device, CommandPool, CommandPoolTrimFlags);
@@ -1065,13 +1033,12 @@ pub static TRIM_COMMAND_POOL_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceQueue2Params {
     pub device: Device,
     pub p_queue_info: Ptr<DeviceQueueInfo2>,
     pub p_queue: Ptr<Queue>,
 }
-structure!(GetDeviceQueue2Params, GET_DEVICE_QUEUE2_PARAMS_LAYOUT, 24);
+image!(GetDeviceQueue2Params, GET_DEVICE_QUEUE2_PARAMS_LAYOUT);
 pub static GET_DEVICE_QUEUE2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceQueue2",
     size: 24,
@@ -1080,9 +1047,9 @@ pub static GET_DEVICE_QUEUE2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pQueueInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_QUEUE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pQueue", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Queue), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueueInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_QUEUE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueue", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Queue), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1094,11 +1061,10 @@ pub static GET_DEVICE_QUEUE2_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceQueue2Outputs {
     pub p_queue: Ptr<Queue>,
 }
-structure!(GetDeviceQueue2Outputs, GET_DEVICE_QUEUE2_OUTPUTS_LAYOUT, 8);
+image!(GetDeviceQueue2Outputs, GET_DEVICE_QUEUE2_OUTPUTS_LAYOUT);
 pub static GET_DEVICE_QUEUE2_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceQueue2:outputs",
     size: 8,
@@ -1107,7 +1073,7 @@ pub static GET_DEVICE_QUEUE2_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pQueue", 0, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Queue), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pQueue", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Queue), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Handle(HandleType::Queue), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -1130,13 +1096,12 @@ pub static GET_DEVICE_QUEUE2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceExternalBufferPropertiesParams {
     pub physical_device: PhysicalDevice,
     pub p_external_buffer_info: Ptr<PhysicalDeviceExternalBufferInfo>,
     pub p_external_buffer_properties: Ptr<ExternalBufferProperties>,
 }
-structure!(GetPhysicalDeviceExternalBufferPropertiesParams, GET_PHYSICAL_DEVICE_EXTERNAL_BUFFER_PROPERTIES_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceExternalBufferPropertiesParams, GET_PHYSICAL_DEVICE_EXTERNAL_BUFFER_PROPERTIES_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_EXTERNAL_BUFFER_PROPERTIES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceExternalBufferProperties",
     size: 24,
@@ -1145,9 +1110,9 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_BUFFER_PROPERTIES_PARAMS_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pExternalBufferInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pExternalBufferProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_BUFFER_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalBufferInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalBufferProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_BUFFER_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -1159,11 +1124,10 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_BUFFER_PROPERTIES_PARAMS_LAYOUT: Layout 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceExternalBufferPropertiesOutputs {
     pub p_external_buffer_properties: Ptr<ExternalBufferProperties>,
 }
-structure!(GetPhysicalDeviceExternalBufferPropertiesOutputs, GET_PHYSICAL_DEVICE_EXTERNAL_BUFFER_PROPERTIES_OUTPUTS_LAYOUT, 8);
+image!(GetPhysicalDeviceExternalBufferPropertiesOutputs, GET_PHYSICAL_DEVICE_EXTERNAL_BUFFER_PROPERTIES_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_EXTERNAL_BUFFER_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceExternalBufferProperties:outputs",
     size: 8,
@@ -1172,7 +1136,7 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_BUFFER_PROPERTIES_OUTPUTS_LAYOUT: Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pExternalBufferProperties", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_BUFFER_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pExternalBufferProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_BUFFER_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&EXTERNAL_BUFFER_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -1195,13 +1159,12 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_BUFFER_PROPERTIES_COMMAND: CommandDesc =
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceExternalFencePropertiesParams {
     pub physical_device: PhysicalDevice,
     pub p_external_fence_info: Ptr<PhysicalDeviceExternalFenceInfo>,
     pub p_external_fence_properties: Ptr<ExternalFenceProperties>,
 }
-structure!(GetPhysicalDeviceExternalFencePropertiesParams, GET_PHYSICAL_DEVICE_EXTERNAL_FENCE_PROPERTIES_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceExternalFencePropertiesParams, GET_PHYSICAL_DEVICE_EXTERNAL_FENCE_PROPERTIES_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_EXTERNAL_FENCE_PROPERTIES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceExternalFenceProperties",
     size: 24,
@@ -1210,9 +1173,9 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_FENCE_PROPERTIES_PARAMS_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pExternalFenceInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_EXTERNAL_FENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pExternalFenceProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_FENCE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalFenceInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_EXTERNAL_FENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalFenceProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_FENCE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -1224,11 +1187,10 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_FENCE_PROPERTIES_PARAMS_LAYOUT: Layout =
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceExternalFencePropertiesOutputs {
     pub p_external_fence_properties: Ptr<ExternalFenceProperties>,
 }
-structure!(GetPhysicalDeviceExternalFencePropertiesOutputs, GET_PHYSICAL_DEVICE_EXTERNAL_FENCE_PROPERTIES_OUTPUTS_LAYOUT, 8);
+image!(GetPhysicalDeviceExternalFencePropertiesOutputs, GET_PHYSICAL_DEVICE_EXTERNAL_FENCE_PROPERTIES_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_EXTERNAL_FENCE_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceExternalFenceProperties:outputs",
     size: 8,
@@ -1237,7 +1199,7 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_FENCE_PROPERTIES_OUTPUTS_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pExternalFenceProperties", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_FENCE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pExternalFenceProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_FENCE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&EXTERNAL_FENCE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -1260,13 +1222,12 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_FENCE_PROPERTIES_COMMAND: CommandDesc = 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceExternalSemaphorePropertiesParams {
     pub physical_device: PhysicalDevice,
     pub p_external_semaphore_info: Ptr<PhysicalDeviceExternalSemaphoreInfo>,
     pub p_external_semaphore_properties: Ptr<ExternalSemaphoreProperties>,
 }
-structure!(GetPhysicalDeviceExternalSemaphorePropertiesParams, GET_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_PROPERTIES_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceExternalSemaphorePropertiesParams, GET_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_PROPERTIES_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_PROPERTIES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceExternalSemaphoreProperties",
     size: 24,
@@ -1275,9 +1236,9 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_PROPERTIES_PARAMS_LAYOUT: Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pExternalSemaphoreInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pExternalSemaphoreProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_SEMAPHORE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalSemaphoreInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalSemaphoreProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_SEMAPHORE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -1289,11 +1250,10 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_PROPERTIES_PARAMS_LAYOUT: Layo
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceExternalSemaphorePropertiesOutputs {
     pub p_external_semaphore_properties: Ptr<ExternalSemaphoreProperties>,
 }
-structure!(GetPhysicalDeviceExternalSemaphorePropertiesOutputs, GET_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_PROPERTIES_OUTPUTS_LAYOUT, 8);
+image!(GetPhysicalDeviceExternalSemaphorePropertiesOutputs, GET_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_PROPERTIES_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceExternalSemaphoreProperties:outputs",
     size: 8,
@@ -1302,7 +1262,7 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_PROPERTIES_OUTPUTS_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pExternalSemaphoreProperties", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_SEMAPHORE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pExternalSemaphoreProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_SEMAPHORE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&EXTERNAL_SEMAPHORE_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -1325,7 +1285,6 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_PROPERTIES_COMMAND: CommandDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDispatchBaseParams {
     pub command_buffer: CommandBuffer,
     pub base_group_x: u32,
@@ -1335,7 +1294,7 @@ pub struct CmdDispatchBaseParams {
     pub group_count_y: u32,
     pub group_count_z: u32,
 }
-structure!(CmdDispatchBaseParams, CMD_DISPATCH_BASE_PARAMS_LAYOUT, 32);
+image!(CmdDispatchBaseParams, CMD_DISPATCH_BASE_PARAMS_LAYOUT);
 pub static CMD_DISPATCH_BASE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDispatchBase",
     size: 32,
@@ -1344,13 +1303,13 @@ pub static CMD_DISPATCH_BASE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("baseGroupX", 8, 1, Ty::U32),
-        f("baseGroupY", 12, 1, Ty::U32),
-        f("baseGroupZ", 16, 1, Ty::U32),
-        f("groupCountX", 20, 1, Ty::U32),
-        f("groupCountY", 24, 1, Ty::U32),
-        f("groupCountZ", 28, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "baseGroupX", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "baseGroupY", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "baseGroupZ", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "groupCountX", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "groupCountY", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "groupCountZ", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -1369,14 +1328,13 @@ pub static CMD_DISPATCH_BASE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateDescriptorUpdateTemplateParams {
     pub device: Device,
     pub p_create_info: Ptr<DescriptorUpdateTemplateCreateInfo>,
     pub p_allocator: Ptr<Opaque>,
     pub p_descriptor_update_template: Ptr<DescriptorUpdateTemplate>,
 }
-structure!(CreateDescriptorUpdateTemplateParams, CREATE_DESCRIPTOR_UPDATE_TEMPLATE_PARAMS_LAYOUT, 32);
+image!(CreateDescriptorUpdateTemplateParams, CREATE_DESCRIPTOR_UPDATE_TEMPLATE_PARAMS_LAYOUT);
 pub static CREATE_DESCRIPTOR_UPDATE_TEMPLATE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateDescriptorUpdateTemplate",
     size: 32,
@@ -1385,10 +1343,10 @@ pub static CREATE_DESCRIPTOR_UPDATE_TEMPLATE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_UPDATE_TEMPLATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pDescriptorUpdateTemplate", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorUpdateTemplate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_UPDATE_TEMPLATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDescriptorUpdateTemplate", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorUpdateTemplate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1401,12 +1359,11 @@ pub static CREATE_DESCRIPTOR_UPDATE_TEMPLATE_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateDescriptorUpdateTemplateOutputs {
     pub result: Result,
     pub p_descriptor_update_template: Ptr<DescriptorUpdateTemplate>,
 }
-structure!(CreateDescriptorUpdateTemplateOutputs, CREATE_DESCRIPTOR_UPDATE_TEMPLATE_OUTPUTS_LAYOUT, 16);
+image!(CreateDescriptorUpdateTemplateOutputs, CREATE_DESCRIPTOR_UPDATE_TEMPLATE_OUTPUTS_LAYOUT);
 pub static CREATE_DESCRIPTOR_UPDATE_TEMPLATE_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateDescriptorUpdateTemplate:outputs",
     size: 16,
@@ -1415,13 +1372,13 @@ pub static CREATE_DESCRIPTOR_UPDATE_TEMPLATE_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pDescriptorUpdateTemplate", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorUpdateTemplate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorUpdateTemplate", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorUpdateTemplate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorUpdateTemplate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateDescriptorUpdateTemplate = unsafe extern "system" fn(Device, Ptr<DescriptorUpdateTemplateCreateInfo>, Ptr<Opaque>, Ptr<DescriptorUpdateTemplate>) -> Result;
@@ -1439,13 +1396,12 @@ pub static CREATE_DESCRIPTOR_UPDATE_TEMPLATE_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyDescriptorUpdateTemplateParams {
     pub device: Device,
     pub descriptor_update_template: DescriptorUpdateTemplate,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyDescriptorUpdateTemplateParams, DESTROY_DESCRIPTOR_UPDATE_TEMPLATE_PARAMS_LAYOUT, 24);
+image!(DestroyDescriptorUpdateTemplateParams, DESTROY_DESCRIPTOR_UPDATE_TEMPLATE_PARAMS_LAYOUT);
 pub static DESTROY_DESCRIPTOR_UPDATE_TEMPLATE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyDescriptorUpdateTemplate",
     size: 24,
@@ -1454,9 +1410,9 @@ pub static DESTROY_DESCRIPTOR_UPDATE_TEMPLATE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("descriptorUpdateTemplate", 8, 1, Ty::Handle(HandleType::DescriptorUpdateTemplate)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorUpdateTemplate", at: 8, ty: Ty::Handle(HandleType::DescriptorUpdateTemplate), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1477,14 +1433,13 @@ pub static DESTROY_DESCRIPTOR_UPDATE_TEMPLATE_COMMAND: CommandDesc = CommandDesc
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct UpdateDescriptorSetWithTemplateParams {
     pub device: Device,
     pub descriptor_set: DescriptorSet,
     pub descriptor_update_template: DescriptorUpdateTemplate,
     pub p_data: Ptr<Opaque>,
 }
-structure!(UpdateDescriptorSetWithTemplateParams, UPDATE_DESCRIPTOR_SET_WITH_TEMPLATE_PARAMS_LAYOUT, 32);
+image!(UpdateDescriptorSetWithTemplateParams, UPDATE_DESCRIPTOR_SET_WITH_TEMPLATE_PARAMS_LAYOUT);
 pub static UPDATE_DESCRIPTOR_SET_WITH_TEMPLATE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkUpdateDescriptorSetWithTemplate",
     size: 32,
@@ -1493,10 +1448,10 @@ pub static UPDATE_DESCRIPTOR_SET_WITH_TEMPLATE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("descriptorSet", 8, 1, Ty::Handle(HandleType::DescriptorSet)).extern_sync(),
-        f("descriptorUpdateTemplate", 16, 1, Ty::Handle(HandleType::DescriptorUpdateTemplate)),
-        f("pData", 24, 1, Ty::Pointer(&Pointer { to: Target::Template, len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorSet", at: 8, ty: Ty::Handle(HandleType::DescriptorSet), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "descriptorUpdateTemplate", at: 16, ty: Ty::Handle(HandleType::DescriptorUpdateTemplate), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Template, len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1518,13 +1473,12 @@ pub static UPDATE_DESCRIPTOR_SET_WITH_TEMPLATE_COMMAND: CommandDesc = CommandDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDescriptorSetLayoutSupportParams {
     pub device: Device,
     pub p_create_info: Ptr<DescriptorSetLayoutCreateInfo>,
     pub p_support: Ptr<DescriptorSetLayoutSupport>,
 }
-structure!(GetDescriptorSetLayoutSupportParams, GET_DESCRIPTOR_SET_LAYOUT_SUPPORT_PARAMS_LAYOUT, 24);
+image!(GetDescriptorSetLayoutSupportParams, GET_DESCRIPTOR_SET_LAYOUT_SUPPORT_PARAMS_LAYOUT);
 pub static GET_DESCRIPTOR_SET_LAYOUT_SUPPORT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDescriptorSetLayoutSupport",
     size: 24,
@@ -1533,9 +1487,9 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_SUPPORT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSupport", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_SUPPORT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSupport", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_SUPPORT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1547,11 +1501,10 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_SUPPORT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDescriptorSetLayoutSupportOutputs {
     pub p_support: Ptr<DescriptorSetLayoutSupport>,
 }
-structure!(GetDescriptorSetLayoutSupportOutputs, GET_DESCRIPTOR_SET_LAYOUT_SUPPORT_OUTPUTS_LAYOUT, 8);
+image!(GetDescriptorSetLayoutSupportOutputs, GET_DESCRIPTOR_SET_LAYOUT_SUPPORT_OUTPUTS_LAYOUT);
 pub static GET_DESCRIPTOR_SET_LAYOUT_SUPPORT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDescriptorSetLayoutSupport:outputs",
     size: 8,
@@ -1560,7 +1513,7 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_SUPPORT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pSupport", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_SUPPORT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pSupport", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_SUPPORT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_SUPPORT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -1583,14 +1536,13 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_SUPPORT_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateSamplerYcbcrConversionParams {
     pub device: Device,
     pub p_create_info: Ptr<SamplerYcbcrConversionCreateInfo>,
     pub p_allocator: Ptr<Opaque>,
     pub p_ycbcr_conversion: Ptr<SamplerYcbcrConversion>,
 }
-structure!(CreateSamplerYcbcrConversionParams, CREATE_SAMPLER_YCBCR_CONVERSION_PARAMS_LAYOUT, 32);
+image!(CreateSamplerYcbcrConversionParams, CREATE_SAMPLER_YCBCR_CONVERSION_PARAMS_LAYOUT);
 pub static CREATE_SAMPLER_YCBCR_CONVERSION_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateSamplerYcbcrConversion",
     size: 32,
@@ -1599,10 +1551,10 @@ pub static CREATE_SAMPLER_YCBCR_CONVERSION_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_YCBCR_CONVERSION_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pYcbcrConversion", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SamplerYcbcrConversion), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_YCBCR_CONVERSION_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pYcbcrConversion", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SamplerYcbcrConversion), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1615,12 +1567,11 @@ pub static CREATE_SAMPLER_YCBCR_CONVERSION_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateSamplerYcbcrConversionOutputs {
     pub result: Result,
     pub p_ycbcr_conversion: Ptr<SamplerYcbcrConversion>,
 }
-structure!(CreateSamplerYcbcrConversionOutputs, CREATE_SAMPLER_YCBCR_CONVERSION_OUTPUTS_LAYOUT, 16);
+image!(CreateSamplerYcbcrConversionOutputs, CREATE_SAMPLER_YCBCR_CONVERSION_OUTPUTS_LAYOUT);
 pub static CREATE_SAMPLER_YCBCR_CONVERSION_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateSamplerYcbcrConversion:outputs",
     size: 16,
@@ -1629,13 +1580,13 @@ pub static CREATE_SAMPLER_YCBCR_CONVERSION_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pYcbcrConversion", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SamplerYcbcrConversion), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pYcbcrConversion", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SamplerYcbcrConversion), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::SamplerYcbcrConversion), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateSamplerYcbcrConversion = unsafe extern "system" fn(Device, Ptr<SamplerYcbcrConversionCreateInfo>, Ptr<Opaque>, Ptr<SamplerYcbcrConversion>) -> Result;
@@ -1653,13 +1604,12 @@ pub static CREATE_SAMPLER_YCBCR_CONVERSION_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroySamplerYcbcrConversionParams {
     pub device: Device,
     pub ycbcr_conversion: SamplerYcbcrConversion,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroySamplerYcbcrConversionParams, DESTROY_SAMPLER_YCBCR_CONVERSION_PARAMS_LAYOUT, 24);
+image!(DestroySamplerYcbcrConversionParams, DESTROY_SAMPLER_YCBCR_CONVERSION_PARAMS_LAYOUT);
 pub static DESTROY_SAMPLER_YCBCR_CONVERSION_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroySamplerYcbcrConversion",
     size: 24,
@@ -1668,9 +1618,9 @@ pub static DESTROY_SAMPLER_YCBCR_CONVERSION_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("ycbcrConversion", 8, 1, Ty::Handle(HandleType::SamplerYcbcrConversion)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ycbcrConversion", at: 8, ty: Ty::Handle(HandleType::SamplerYcbcrConversion), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },

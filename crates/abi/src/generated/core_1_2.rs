@@ -2,14 +2,13 @@
 // VK_VERSION_1_2.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ConformanceVersion {
     pub major: u8,
     pub minor: u8,
     pub subminor: u8,
     pub patch: u8,
 }
-structure!(ConformanceVersion, CONFORMANCE_VERSION_LAYOUT, 4);
+structure!(ConformanceVersion, CONFORMANCE_VERSION_LAYOUT);
 pub static CONFORMANCE_VERSION_LAYOUT: Layout = Layout {
     name: "VkConformanceVersion",
     size: 4,
@@ -18,10 +17,10 @@ pub static CONFORMANCE_VERSION_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("major", 0, 1, Ty::U8),
-        f("minor", 1, 1, Ty::U8),
-        f("subminor", 2, 1, Ty::U8),
-        f("patch", 3, 1, Ty::U8),
+        Field { name: "major", at: 0, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minor", at: 1, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subminor", at: 2, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "patch", at: 3, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -29,7 +28,6 @@ pub static CONFORMANCE_VERSION_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDriverProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -38,7 +36,7 @@ pub struct PhysicalDeviceDriverProperties {
     pub driver_info: [u8; 256],
     pub conformance_version: ConformanceVersion,
 }
-structure!(PhysicalDeviceDriverProperties, PHYSICAL_DEVICE_DRIVER_PROPERTIES_LAYOUT, 536);
+structure!(PhysicalDeviceDriverProperties, PHYSICAL_DEVICE_DRIVER_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_DRIVER_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDriverProperties",
     size: 536,
@@ -47,24 +45,23 @@ pub static PHYSICAL_DEVICE_DRIVER_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("driverID", 16, 1, Ty::Enum(&DRIVER_ID_ENUM)),
-        f("driverName", 20, 256, Ty::Char),
-        f("driverInfo", 276, 256, Ty::Char),
-        f("conformanceVersion", 532, 1, Ty::Struct(&CONFORMANCE_VERSION_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "driverID", at: 16, ty: Ty::Enum(&DRIVER_ID_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "driverName", at: 20, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
+        Field { name: "driverInfo", at: 276, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
+        Field { name: "conformanceVersion", at: 532, ty: Ty::Struct(&CONFORMANCE_VERSION_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Text { at: 20, size: 256 },
         Work::Text { at: 276, size: 256 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceVulkan11Features {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -81,7 +78,7 @@ pub struct PhysicalDeviceVulkan11Features {
     pub sampler_ycbcr_conversion: Bool32,
     pub shader_draw_parameters: Bool32,
 }
-structure!(PhysicalDeviceVulkan11Features, PHYSICAL_DEVICE_VULKAN11_FEATURES_LAYOUT, 64);
+structure!(PhysicalDeviceVulkan11Features, PHYSICAL_DEVICE_VULKAN11_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_VULKAN11_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceVulkan11Features",
     size: 64,
@@ -90,30 +87,29 @@ pub static PHYSICAL_DEVICE_VULKAN11_FEATURES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("storageBuffer16BitAccess", 16, 1, Ty::Bool32),
-        f("uniformAndStorageBuffer16BitAccess", 20, 1, Ty::Bool32),
-        f("storagePushConstant16", 24, 1, Ty::Bool32),
-        f("storageInputOutput16", 28, 1, Ty::Bool32),
-        f("multiview", 32, 1, Ty::Bool32),
-        f("multiviewGeometryShader", 36, 1, Ty::Bool32),
-        f("multiviewTessellationShader", 40, 1, Ty::Bool32),
-        f("variablePointersStorageBuffer", 44, 1, Ty::Bool32),
-        f("variablePointers", 48, 1, Ty::Bool32),
-        f("protectedMemory", 52, 1, Ty::Bool32),
-        f("samplerYcbcrConversion", 56, 1, Ty::Bool32),
-        f("shaderDrawParameters", 60, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "storageBuffer16BitAccess", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "uniformAndStorageBuffer16BitAccess", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "storagePushConstant16", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "storageInputOutput16", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "multiview", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "multiviewGeometryShader", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "multiviewTessellationShader", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "variablePointersStorageBuffer", at: 44, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "variablePointers", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "protectedMemory", at: 52, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerYcbcrConversion", at: 56, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderDrawParameters", at: 60, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceVulkan11Properties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -133,7 +129,7 @@ pub struct PhysicalDeviceVulkan11Properties {
     pub max_per_set_descriptors: u32,
     pub max_memory_allocation_size: u64,
 }
-structure!(PhysicalDeviceVulkan11Properties, PHYSICAL_DEVICE_VULKAN11_PROPERTIES_LAYOUT, 112);
+structure!(PhysicalDeviceVulkan11Properties, PHYSICAL_DEVICE_VULKAN11_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_VULKAN11_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceVulkan11Properties",
     size: 112,
@@ -142,33 +138,32 @@ pub static PHYSICAL_DEVICE_VULKAN11_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("deviceUUID", 16, 16, Ty::U8),
-        f("driverUUID", 32, 16, Ty::U8),
-        f("deviceLUID", 48, 8, Ty::U8),
-        f("deviceNodeMask", 56, 1, Ty::U32),
-        f("deviceLUIDValid", 60, 1, Ty::Bool32),
-        f("subgroupSize", 64, 1, Ty::U32),
-        f("subgroupSupportedStages", 68, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
-        f("subgroupSupportedOperations", 72, 1, Ty::Flags(&SUBGROUP_FEATURE_FLAG_BITS_ENUM)),
-        f("subgroupQuadOperationsInAllStages", 76, 1, Ty::Bool32),
-        f("pointClippingBehavior", 80, 1, Ty::Enum(&POINT_CLIPPING_BEHAVIOR_ENUM)),
-        f("maxMultiviewViewCount", 84, 1, Ty::U32),
-        f("maxMultiviewInstanceIndex", 88, 1, Ty::U32),
-        f("protectedNoFault", 92, 1, Ty::Bool32),
-        f("maxPerSetDescriptors", 96, 1, Ty::U32),
-        f("maxMemoryAllocationSize", 104, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "deviceUUID", at: 16, ty: Ty::U8, count: 16, is_optional: false, is_extern_sync: false },
+        Field { name: "driverUUID", at: 32, ty: Ty::U8, count: 16, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceLUID", at: 48, ty: Ty::U8, count: 8, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceNodeMask", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceLUIDValid", at: 60, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subgroupSize", at: 64, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subgroupSupportedStages", at: 68, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subgroupSupportedOperations", at: 72, ty: Ty::Flags(&SUBGROUP_FEATURE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subgroupQuadOperationsInAllStages", at: 76, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pointClippingBehavior", at: 80, ty: Ty::Enum(&POINT_CLIPPING_BEHAVIOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMultiviewViewCount", at: 84, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMultiviewInstanceIndex", at: 88, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "protectedNoFault", at: 92, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerSetDescriptors", at: 96, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMemoryAllocationSize", at: 104, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(100, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 100, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceVulkan12Features {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -220,7 +215,7 @@ pub struct PhysicalDeviceVulkan12Features {
     pub shader_output_layer: Bool32,
     pub subgroup_broadcast_dynamic_id: Bool32,
 }
-structure!(PhysicalDeviceVulkan12Features, PHYSICAL_DEVICE_VULKAN12_FEATURES_LAYOUT, 208);
+structure!(PhysicalDeviceVulkan12Features, PHYSICAL_DEVICE_VULKAN12_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_VULKAN12_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceVulkan12Features",
     size: 208,
@@ -229,65 +224,64 @@ pub static PHYSICAL_DEVICE_VULKAN12_FEATURES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("samplerMirrorClampToEdge", 16, 1, Ty::Bool32),
-        f("drawIndirectCount", 20, 1, Ty::Bool32),
-        f("storageBuffer8BitAccess", 24, 1, Ty::Bool32),
-        f("uniformAndStorageBuffer8BitAccess", 28, 1, Ty::Bool32),
-        f("storagePushConstant8", 32, 1, Ty::Bool32),
-        f("shaderBufferInt64Atomics", 36, 1, Ty::Bool32),
-        f("shaderSharedInt64Atomics", 40, 1, Ty::Bool32),
-        f("shaderFloat16", 44, 1, Ty::Bool32),
-        f("shaderInt8", 48, 1, Ty::Bool32),
-        f("descriptorIndexing", 52, 1, Ty::Bool32),
-        f("shaderInputAttachmentArrayDynamicIndexing", 56, 1, Ty::Bool32),
-        f("shaderUniformTexelBufferArrayDynamicIndexing", 60, 1, Ty::Bool32),
-        f("shaderStorageTexelBufferArrayDynamicIndexing", 64, 1, Ty::Bool32),
-        f("shaderUniformBufferArrayNonUniformIndexing", 68, 1, Ty::Bool32),
-        f("shaderSampledImageArrayNonUniformIndexing", 72, 1, Ty::Bool32),
-        f("shaderStorageBufferArrayNonUniformIndexing", 76, 1, Ty::Bool32),
-        f("shaderStorageImageArrayNonUniformIndexing", 80, 1, Ty::Bool32),
-        f("shaderInputAttachmentArrayNonUniformIndexing", 84, 1, Ty::Bool32),
-        f("shaderUniformTexelBufferArrayNonUniformIndexing", 88, 1, Ty::Bool32),
-        f("shaderStorageTexelBufferArrayNonUniformIndexing", 92, 1, Ty::Bool32),
-        f("descriptorBindingUniformBufferUpdateAfterBind", 96, 1, Ty::Bool32),
-        f("descriptorBindingSampledImageUpdateAfterBind", 100, 1, Ty::Bool32),
-        f("descriptorBindingStorageImageUpdateAfterBind", 104, 1, Ty::Bool32),
-        f("descriptorBindingStorageBufferUpdateAfterBind", 108, 1, Ty::Bool32),
-        f("descriptorBindingUniformTexelBufferUpdateAfterBind", 112, 1, Ty::Bool32),
-        f("descriptorBindingStorageTexelBufferUpdateAfterBind", 116, 1, Ty::Bool32),
-        f("descriptorBindingUpdateUnusedWhilePending", 120, 1, Ty::Bool32),
-        f("descriptorBindingPartiallyBound", 124, 1, Ty::Bool32),
-        f("descriptorBindingVariableDescriptorCount", 128, 1, Ty::Bool32),
-        f("runtimeDescriptorArray", 132, 1, Ty::Bool32),
-        f("samplerFilterMinmax", 136, 1, Ty::Bool32),
-        f("scalarBlockLayout", 140, 1, Ty::Bool32),
-        f("imagelessFramebuffer", 144, 1, Ty::Bool32),
-        f("uniformBufferStandardLayout", 148, 1, Ty::Bool32),
-        f("shaderSubgroupExtendedTypes", 152, 1, Ty::Bool32),
-        f("separateDepthStencilLayouts", 156, 1, Ty::Bool32),
-        f("hostQueryReset", 160, 1, Ty::Bool32),
-        f("timelineSemaphore", 164, 1, Ty::Bool32),
-        f("bufferDeviceAddress", 168, 1, Ty::Bool32),
-        f("bufferDeviceAddressCaptureReplay", 172, 1, Ty::Bool32),
-        f("bufferDeviceAddressMultiDevice", 176, 1, Ty::Bool32),
-        f("vulkanMemoryModel", 180, 1, Ty::Bool32),
-        f("vulkanMemoryModelDeviceScope", 184, 1, Ty::Bool32),
-        f("vulkanMemoryModelAvailabilityVisibilityChains", 188, 1, Ty::Bool32),
-        f("shaderOutputViewportIndex", 192, 1, Ty::Bool32),
-        f("shaderOutputLayer", 196, 1, Ty::Bool32),
-        f("subgroupBroadcastDynamicId", 200, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "samplerMirrorClampToEdge", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "drawIndirectCount", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "storageBuffer8BitAccess", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "uniformAndStorageBuffer8BitAccess", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "storagePushConstant8", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderBufferInt64Atomics", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSharedInt64Atomics", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderFloat16", at: 44, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderInt8", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorIndexing", at: 52, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderInputAttachmentArrayDynamicIndexing", at: 56, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderUniformTexelBufferArrayDynamicIndexing", at: 60, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderStorageTexelBufferArrayDynamicIndexing", at: 64, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderUniformBufferArrayNonUniformIndexing", at: 68, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSampledImageArrayNonUniformIndexing", at: 72, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderStorageBufferArrayNonUniformIndexing", at: 76, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderStorageImageArrayNonUniformIndexing", at: 80, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderInputAttachmentArrayNonUniformIndexing", at: 84, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderUniformTexelBufferArrayNonUniformIndexing", at: 88, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderStorageTexelBufferArrayNonUniformIndexing", at: 92, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBindingUniformBufferUpdateAfterBind", at: 96, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBindingSampledImageUpdateAfterBind", at: 100, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBindingStorageImageUpdateAfterBind", at: 104, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBindingStorageBufferUpdateAfterBind", at: 108, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBindingUniformTexelBufferUpdateAfterBind", at: 112, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBindingStorageTexelBufferUpdateAfterBind", at: 116, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBindingUpdateUnusedWhilePending", at: 120, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBindingPartiallyBound", at: 124, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBindingVariableDescriptorCount", at: 128, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "runtimeDescriptorArray", at: 132, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerFilterMinmax", at: 136, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "scalarBlockLayout", at: 140, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imagelessFramebuffer", at: 144, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "uniformBufferStandardLayout", at: 148, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSubgroupExtendedTypes", at: 152, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "separateDepthStencilLayouts", at: 156, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "hostQueryReset", at: 160, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "timelineSemaphore", at: 164, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferDeviceAddress", at: 168, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferDeviceAddressCaptureReplay", at: 172, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferDeviceAddressMultiDevice", at: 176, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vulkanMemoryModel", at: 180, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vulkanMemoryModelDeviceScope", at: 184, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vulkanMemoryModelAvailabilityVisibilityChains", at: 188, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderOutputViewportIndex", at: 192, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderOutputLayer", at: 196, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subgroupBroadcastDynamicId", at: 200, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(204, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 204, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceVulkan12Properties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -344,7 +338,7 @@ pub struct PhysicalDeviceVulkan12Properties {
     pub max_timeline_semaphore_value_difference: u64,
     pub framebuffer_integer_color_sample_counts: SampleCountFlags,
 }
-structure!(PhysicalDeviceVulkan12Properties, PHYSICAL_DEVICE_VULKAN12_PROPERTIES_LAYOUT, 736);
+structure!(PhysicalDeviceVulkan12Properties, PHYSICAL_DEVICE_VULKAN12_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_VULKAN12_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceVulkan12Properties",
     size: 736,
@@ -353,79 +347,78 @@ pub static PHYSICAL_DEVICE_VULKAN12_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("driverID", 16, 1, Ty::Enum(&DRIVER_ID_ENUM)),
-        f("driverName", 20, 256, Ty::Char),
-        f("driverInfo", 276, 256, Ty::Char),
-        f("conformanceVersion", 532, 1, Ty::Struct(&CONFORMANCE_VERSION_LAYOUT)),
-        f("denormBehaviorIndependence", 536, 1, Ty::Enum(&SHADER_FLOAT_CONTROLS_INDEPENDENCE_ENUM)),
-        f("roundingModeIndependence", 540, 1, Ty::Enum(&SHADER_FLOAT_CONTROLS_INDEPENDENCE_ENUM)),
-        f("shaderSignedZeroInfNanPreserveFloat16", 544, 1, Ty::Bool32),
-        f("shaderSignedZeroInfNanPreserveFloat32", 548, 1, Ty::Bool32),
-        f("shaderSignedZeroInfNanPreserveFloat64", 552, 1, Ty::Bool32),
-        f("shaderDenormPreserveFloat16", 556, 1, Ty::Bool32),
-        f("shaderDenormPreserveFloat32", 560, 1, Ty::Bool32),
-        f("shaderDenormPreserveFloat64", 564, 1, Ty::Bool32),
-        f("shaderDenormFlushToZeroFloat16", 568, 1, Ty::Bool32),
-        f("shaderDenormFlushToZeroFloat32", 572, 1, Ty::Bool32),
-        f("shaderDenormFlushToZeroFloat64", 576, 1, Ty::Bool32),
-        f("shaderRoundingModeRTEFloat16", 580, 1, Ty::Bool32),
-        f("shaderRoundingModeRTEFloat32", 584, 1, Ty::Bool32),
-        f("shaderRoundingModeRTEFloat64", 588, 1, Ty::Bool32),
-        f("shaderRoundingModeRTZFloat16", 592, 1, Ty::Bool32),
-        f("shaderRoundingModeRTZFloat32", 596, 1, Ty::Bool32),
-        f("shaderRoundingModeRTZFloat64", 600, 1, Ty::Bool32),
-        f("maxUpdateAfterBindDescriptorsInAllPools", 604, 1, Ty::U32),
-        f("shaderUniformBufferArrayNonUniformIndexingNative", 608, 1, Ty::Bool32),
-        f("shaderSampledImageArrayNonUniformIndexingNative", 612, 1, Ty::Bool32),
-        f("shaderStorageBufferArrayNonUniformIndexingNative", 616, 1, Ty::Bool32),
-        f("shaderStorageImageArrayNonUniformIndexingNative", 620, 1, Ty::Bool32),
-        f("shaderInputAttachmentArrayNonUniformIndexingNative", 624, 1, Ty::Bool32),
-        f("robustBufferAccessUpdateAfterBind", 628, 1, Ty::Bool32),
-        f("quadDivergentImplicitLod", 632, 1, Ty::Bool32),
-        f("maxPerStageDescriptorUpdateAfterBindSamplers", 636, 1, Ty::U32),
-        f("maxPerStageDescriptorUpdateAfterBindUniformBuffers", 640, 1, Ty::U32),
-        f("maxPerStageDescriptorUpdateAfterBindStorageBuffers", 644, 1, Ty::U32),
-        f("maxPerStageDescriptorUpdateAfterBindSampledImages", 648, 1, Ty::U32),
-        f("maxPerStageDescriptorUpdateAfterBindStorageImages", 652, 1, Ty::U32),
-        f("maxPerStageDescriptorUpdateAfterBindInputAttachments", 656, 1, Ty::U32),
-        f("maxPerStageUpdateAfterBindResources", 660, 1, Ty::U32),
-        f("maxDescriptorSetUpdateAfterBindSamplers", 664, 1, Ty::U32),
-        f("maxDescriptorSetUpdateAfterBindUniformBuffers", 668, 1, Ty::U32),
-        f("maxDescriptorSetUpdateAfterBindUniformBuffersDynamic", 672, 1, Ty::U32),
-        f("maxDescriptorSetUpdateAfterBindStorageBuffers", 676, 1, Ty::U32),
-        f("maxDescriptorSetUpdateAfterBindStorageBuffersDynamic", 680, 1, Ty::U32),
-        f("maxDescriptorSetUpdateAfterBindSampledImages", 684, 1, Ty::U32),
-        f("maxDescriptorSetUpdateAfterBindStorageImages", 688, 1, Ty::U32),
-        f("maxDescriptorSetUpdateAfterBindInputAttachments", 692, 1, Ty::U32),
-        f("supportedDepthResolveModes", 696, 1, Ty::Flags(&RESOLVE_MODE_FLAG_BITS_ENUM)),
-        f("supportedStencilResolveModes", 700, 1, Ty::Flags(&RESOLVE_MODE_FLAG_BITS_ENUM)),
-        f("independentResolveNone", 704, 1, Ty::Bool32),
-        f("independentResolve", 708, 1, Ty::Bool32),
-        f("filterMinmaxSingleComponentFormats", 712, 1, Ty::Bool32),
-        f("filterMinmaxImageComponentMapping", 716, 1, Ty::Bool32),
-        f("maxTimelineSemaphoreValueDifference", 720, 1, Ty::U64),
-        f("framebufferIntegerColorSampleCounts", 728, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "driverID", at: 16, ty: Ty::Enum(&DRIVER_ID_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "driverName", at: 20, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
+        Field { name: "driverInfo", at: 276, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
+        Field { name: "conformanceVersion", at: 532, ty: Ty::Struct(&CONFORMANCE_VERSION_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "denormBehaviorIndependence", at: 536, ty: Ty::Enum(&SHADER_FLOAT_CONTROLS_INDEPENDENCE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "roundingModeIndependence", at: 540, ty: Ty::Enum(&SHADER_FLOAT_CONTROLS_INDEPENDENCE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSignedZeroInfNanPreserveFloat16", at: 544, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSignedZeroInfNanPreserveFloat32", at: 548, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSignedZeroInfNanPreserveFloat64", at: 552, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderDenormPreserveFloat16", at: 556, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderDenormPreserveFloat32", at: 560, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderDenormPreserveFloat64", at: 564, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderDenormFlushToZeroFloat16", at: 568, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderDenormFlushToZeroFloat32", at: 572, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderDenormFlushToZeroFloat64", at: 576, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderRoundingModeRTEFloat16", at: 580, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderRoundingModeRTEFloat32", at: 584, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderRoundingModeRTEFloat64", at: 588, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderRoundingModeRTZFloat16", at: 592, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderRoundingModeRTZFloat32", at: 596, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderRoundingModeRTZFloat64", at: 600, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxUpdateAfterBindDescriptorsInAllPools", at: 604, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderUniformBufferArrayNonUniformIndexingNative", at: 608, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSampledImageArrayNonUniformIndexingNative", at: 612, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderStorageBufferArrayNonUniformIndexingNative", at: 616, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderStorageImageArrayNonUniformIndexingNative", at: 620, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderInputAttachmentArrayNonUniformIndexingNative", at: 624, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "robustBufferAccessUpdateAfterBind", at: 628, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "quadDivergentImplicitLod", at: 632, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorUpdateAfterBindSamplers", at: 636, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorUpdateAfterBindUniformBuffers", at: 640, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorUpdateAfterBindStorageBuffers", at: 644, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorUpdateAfterBindSampledImages", at: 648, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorUpdateAfterBindStorageImages", at: 652, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorUpdateAfterBindInputAttachments", at: 656, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageUpdateAfterBindResources", at: 660, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUpdateAfterBindSamplers", at: 664, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUpdateAfterBindUniformBuffers", at: 668, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUpdateAfterBindUniformBuffersDynamic", at: 672, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUpdateAfterBindStorageBuffers", at: 676, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUpdateAfterBindStorageBuffersDynamic", at: 680, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUpdateAfterBindSampledImages", at: 684, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUpdateAfterBindStorageImages", at: 688, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUpdateAfterBindInputAttachments", at: 692, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "supportedDepthResolveModes", at: 696, ty: Ty::Flags(&RESOLVE_MODE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "supportedStencilResolveModes", at: 700, ty: Ty::Flags(&RESOLVE_MODE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "independentResolveNone", at: 704, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "independentResolve", at: 708, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "filterMinmaxSingleComponentFormats", at: 712, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "filterMinmaxImageComponentMapping", at: 716, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTimelineSemaphoreValueDifference", at: 720, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "framebufferIntegerColorSampleCounts", at: 728, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Text { at: 20, size: 256 },
         Work::Text { at: 276, size: 256 },
     ],
-    gaps: &[s(4, 4), s(732, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 732, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageFormatListCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub view_format_count: u32,
     pub p_view_formats: Ptr<Format>,
 }
-structure!(ImageFormatListCreateInfo, IMAGE_FORMAT_LIST_CREATE_INFO_LAYOUT, 32);
+structure!(ImageFormatListCreateInfo, IMAGE_FORMAT_LIST_CREATE_INFO_LAYOUT);
 pub static IMAGE_FORMAT_LIST_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkImageFormatListCreateInfo",
     size: 32,
@@ -434,21 +427,20 @@ pub static IMAGE_FORMAT_LIST_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("viewFormatCount", 16, 1, Ty::U32).optional(),
-        f("pViewFormats", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "viewFormatCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pViewFormats", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceVulkanMemoryModelFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -456,7 +448,7 @@ pub struct PhysicalDeviceVulkanMemoryModelFeatures {
     pub vulkan_memory_model_device_scope: Bool32,
     pub vulkan_memory_model_availability_visibility_chains: Bool32,
 }
-structure!(PhysicalDeviceVulkanMemoryModelFeatures, PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES_LAYOUT, 32);
+structure!(PhysicalDeviceVulkanMemoryModelFeatures, PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceVulkanMemoryModelFeatures",
     size: 32,
@@ -465,27 +457,26 @@ pub static PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("vulkanMemoryModel", 16, 1, Ty::Bool32),
-        f("vulkanMemoryModelDeviceScope", 20, 1, Ty::Bool32),
-        f("vulkanMemoryModelAvailabilityVisibilityChains", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vulkanMemoryModel", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vulkanMemoryModelDeviceScope", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vulkanMemoryModelAvailabilityVisibilityChains", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceHostQueryResetFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub host_query_reset: Bool32,
 }
-structure!(PhysicalDeviceHostQueryResetFeatures, PHYSICAL_DEVICE_HOST_QUERY_RESET_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceHostQueryResetFeatures, PHYSICAL_DEVICE_HOST_QUERY_RESET_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_HOST_QUERY_RESET_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceHostQueryResetFeatures",
     size: 24,
@@ -494,25 +485,24 @@ pub static PHYSICAL_DEVICE_HOST_QUERY_RESET_FEATURES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("hostQueryReset", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "hostQueryReset", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceTimelineSemaphoreFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub timeline_semaphore: Bool32,
 }
-structure!(PhysicalDeviceTimelineSemaphoreFeatures, PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceTimelineSemaphoreFeatures, PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceTimelineSemaphoreFeatures",
     size: 24,
@@ -521,25 +511,24 @@ pub static PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("timelineSemaphore", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "timelineSemaphore", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceTimelineSemaphoreProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_timeline_semaphore_value_difference: u64,
 }
-structure!(PhysicalDeviceTimelineSemaphoreProperties, PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_PROPERTIES_LAYOUT, 24);
+structure!(PhysicalDeviceTimelineSemaphoreProperties, PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceTimelineSemaphoreProperties",
     size: 24,
@@ -548,26 +537,25 @@ pub static PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_PROPERTIES_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxTimelineSemaphoreValueDifference", 16, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxTimelineSemaphoreValueDifference", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SemaphoreTypeCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub semaphore_type: SemaphoreType,
     pub initial_value: u64,
 }
-structure!(SemaphoreTypeCreateInfo, SEMAPHORE_TYPE_CREATE_INFO_LAYOUT, 32);
+structure!(SemaphoreTypeCreateInfo, SEMAPHORE_TYPE_CREATE_INFO_LAYOUT);
 pub static SEMAPHORE_TYPE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkSemaphoreTypeCreateInfo",
     size: 32,
@@ -576,20 +564,19 @@ pub static SEMAPHORE_TYPE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("semaphoreType", 16, 1, Ty::Enum(&SEMAPHORE_TYPE_ENUM)),
-        f("initialValue", 24, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "semaphoreType", at: 16, ty: Ty::Enum(&SEMAPHORE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "initialValue", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct TimelineSemaphoreSubmitInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -598,7 +585,7 @@ pub struct TimelineSemaphoreSubmitInfo {
     pub signal_semaphore_value_count: u32,
     pub p_signal_semaphore_values: Ptr<u64>,
 }
-structure!(TimelineSemaphoreSubmitInfo, TIMELINE_SEMAPHORE_SUBMIT_INFO_LAYOUT, 48);
+structure!(TimelineSemaphoreSubmitInfo, TIMELINE_SEMAPHORE_SUBMIT_INFO_LAYOUT);
 pub static TIMELINE_SEMAPHORE_SUBMIT_INFO_LAYOUT: Layout = Layout {
     name: "VkTimelineSemaphoreSubmitInfo",
     size: 48,
@@ -607,24 +594,23 @@ pub static TIMELINE_SEMAPHORE_SUBMIT_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("waitSemaphoreValueCount", 16, 1, Ty::U32).optional(),
-        f("pWaitSemaphoreValues", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("signalSemaphoreValueCount", 32, 1, Ty::U32).optional(),
-        f("pSignalSemaphoreValues", 40, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "waitSemaphoreValueCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pWaitSemaphoreValues", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "signalSemaphoreValueCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSignalSemaphoreValues", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4)],
-    keep: &[s(0, 4), s(16, 4), s(32, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SemaphoreWaitInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -633,7 +619,7 @@ pub struct SemaphoreWaitInfo {
     pub p_semaphores: Ptr<Semaphore>,
     pub p_values: Ptr<u64>,
 }
-structure!(SemaphoreWaitInfo, SEMAPHORE_WAIT_INFO_LAYOUT, 40);
+structure!(SemaphoreWaitInfo, SEMAPHORE_WAIT_INFO_LAYOUT);
 pub static SEMAPHORE_WAIT_INFO_LAYOUT: Layout = Layout {
     name: "VkSemaphoreWaitInfo",
     size: 40,
@@ -642,31 +628,30 @@ pub static SEMAPHORE_WAIT_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&SEMAPHORE_WAIT_FLAG_BITS_ENUM)).optional(),
-        f("semaphoreCount", 20, 1, Ty::U32),
-        f("pSemaphores", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pValues", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&SEMAPHORE_WAIT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "semaphoreCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSemaphores", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pValues", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(20, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SemaphoreSignalInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub semaphore: Semaphore,
     pub value: u64,
 }
-structure!(SemaphoreSignalInfo, SEMAPHORE_SIGNAL_INFO_LAYOUT, 32);
+structure!(SemaphoreSignalInfo, SEMAPHORE_SIGNAL_INFO_LAYOUT);
 pub static SEMAPHORE_SIGNAL_INFO_LAYOUT: Layout = Layout {
     name: "VkSemaphoreSignalInfo",
     size: 32,
@@ -675,21 +660,20 @@ pub static SEMAPHORE_SIGNAL_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("semaphore", 16, 1, Ty::Handle(HandleType::Semaphore)),
-        f("value", 24, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "semaphore", at: 16, ty: Ty::Handle(HandleType::Semaphore), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "value", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Semaphore },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceBufferDeviceAddressFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -697,7 +681,7 @@ pub struct PhysicalDeviceBufferDeviceAddressFeatures {
     pub buffer_device_address_capture_replay: Bool32,
     pub buffer_device_address_multi_device: Bool32,
 }
-structure!(PhysicalDeviceBufferDeviceAddressFeatures, PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES_LAYOUT, 32);
+structure!(PhysicalDeviceBufferDeviceAddressFeatures, PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceBufferDeviceAddressFeatures",
     size: 32,
@@ -706,27 +690,26 @@ pub static PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("bufferDeviceAddress", 16, 1, Ty::Bool32),
-        f("bufferDeviceAddressCaptureReplay", 20, 1, Ty::Bool32),
-        f("bufferDeviceAddressMultiDevice", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "bufferDeviceAddress", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferDeviceAddressCaptureReplay", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferDeviceAddressMultiDevice", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BufferDeviceAddressInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub buffer: Buffer,
 }
-structure!(BufferDeviceAddressInfo, BUFFER_DEVICE_ADDRESS_INFO_LAYOUT, 24);
+structure!(BufferDeviceAddressInfo, BUFFER_DEVICE_ADDRESS_INFO_LAYOUT);
 pub static BUFFER_DEVICE_ADDRESS_INFO_LAYOUT: Layout = Layout {
     name: "VkBufferDeviceAddressInfo",
     size: 24,
@@ -735,26 +718,25 @@ pub static BUFFER_DEVICE_ADDRESS_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("buffer", 16, 1, Ty::Handle(HandleType::Buffer)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "buffer", at: 16, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BufferOpaqueCaptureAddressCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub opaque_capture_address: u64,
 }
-structure!(BufferOpaqueCaptureAddressCreateInfo, BUFFER_OPAQUE_CAPTURE_ADDRESS_CREATE_INFO_LAYOUT, 24);
+structure!(BufferOpaqueCaptureAddressCreateInfo, BUFFER_OPAQUE_CAPTURE_ADDRESS_CREATE_INFO_LAYOUT);
 pub static BUFFER_OPAQUE_CAPTURE_ADDRESS_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkBufferOpaqueCaptureAddressCreateInfo",
     size: 24,
@@ -763,25 +745,24 @@ pub static BUFFER_OPAQUE_CAPTURE_ADDRESS_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("opaqueCaptureAddress", 16, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "opaqueCaptureAddress", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryOpaqueCaptureAddressAllocateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub opaque_capture_address: u64,
 }
-structure!(MemoryOpaqueCaptureAddressAllocateInfo, MEMORY_OPAQUE_CAPTURE_ADDRESS_ALLOCATE_INFO_LAYOUT, 24);
+structure!(MemoryOpaqueCaptureAddressAllocateInfo, MEMORY_OPAQUE_CAPTURE_ADDRESS_ALLOCATE_INFO_LAYOUT);
 pub static MEMORY_OPAQUE_CAPTURE_ADDRESS_ALLOCATE_INFO_LAYOUT: Layout = Layout {
     name: "VkMemoryOpaqueCaptureAddressAllocateInfo",
     size: 24,
@@ -790,25 +771,24 @@ pub static MEMORY_OPAQUE_CAPTURE_ADDRESS_ALLOCATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("opaqueCaptureAddress", 16, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "opaqueCaptureAddress", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceMemoryOpaqueCaptureAddressInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub memory: DeviceMemory,
 }
-structure!(DeviceMemoryOpaqueCaptureAddressInfo, DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_INFO_LAYOUT, 24);
+structure!(DeviceMemoryOpaqueCaptureAddressInfo, DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_INFO_LAYOUT);
 pub static DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_INFO_LAYOUT: Layout = Layout {
     name: "VkDeviceMemoryOpaqueCaptureAddressInfo",
     size: 24,
@@ -817,20 +797,19 @@ pub static DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memory", 16, 1, Ty::Handle(HandleType::DeviceMemory)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memory", at: 16, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevice8BitStorageFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -838,7 +817,7 @@ pub struct PhysicalDevice8BitStorageFeatures {
     pub uniform_and_storage_buffer8_bit_access: Bool32,
     pub storage_push_constant8: Bool32,
 }
-structure!(PhysicalDevice8BitStorageFeatures, PHYSICAL_DEVICE8_BIT_STORAGE_FEATURES_LAYOUT, 32);
+structure!(PhysicalDevice8BitStorageFeatures, PHYSICAL_DEVICE8_BIT_STORAGE_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE8_BIT_STORAGE_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevice8BitStorageFeatures",
     size: 32,
@@ -847,28 +826,27 @@ pub static PHYSICAL_DEVICE8_BIT_STORAGE_FEATURES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("storageBuffer8BitAccess", 16, 1, Ty::Bool32),
-        f("uniformAndStorageBuffer8BitAccess", 20, 1, Ty::Bool32),
-        f("storagePushConstant8", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "storageBuffer8BitAccess", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "uniformAndStorageBuffer8BitAccess", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "storagePushConstant8", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderAtomicInt64Features {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_buffer_int64_atomics: Bool32,
     pub shader_shared_int64_atomics: Bool32,
 }
-structure!(PhysicalDeviceShaderAtomicInt64Features, PHYSICAL_DEVICE_SHADER_ATOMIC_INT64_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceShaderAtomicInt64Features, PHYSICAL_DEVICE_SHADER_ATOMIC_INT64_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_ATOMIC_INT64_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderAtomicInt64Features",
     size: 24,
@@ -877,27 +855,26 @@ pub static PHYSICAL_DEVICE_SHADER_ATOMIC_INT64_FEATURES_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderBufferInt64Atomics", 16, 1, Ty::Bool32),
-        f("shaderSharedInt64Atomics", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderBufferInt64Atomics", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSharedInt64Atomics", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderFloat16Int8Features {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_float16: Bool32,
     pub shader_int8: Bool32,
 }
-structure!(PhysicalDeviceShaderFloat16Int8Features, PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceShaderFloat16Int8Features, PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderFloat16Int8Features",
     size: 24,
@@ -906,20 +883,19 @@ pub static PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderFloat16", 16, 1, Ty::Bool32),
-        f("shaderInt8", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderFloat16", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderInt8", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceFloatControlsProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -941,7 +917,7 @@ pub struct PhysicalDeviceFloatControlsProperties {
     pub shader_rounding_mode_rtz_float32: Bool32,
     pub shader_rounding_mode_rtz_float64: Bool32,
 }
-structure!(PhysicalDeviceFloatControlsProperties, PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES_LAYOUT, 88);
+structure!(PhysicalDeviceFloatControlsProperties, PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceFloatControlsProperties",
     size: 88,
@@ -950,42 +926,41 @@ pub static PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("denormBehaviorIndependence", 16, 1, Ty::Enum(&SHADER_FLOAT_CONTROLS_INDEPENDENCE_ENUM)),
-        f("roundingModeIndependence", 20, 1, Ty::Enum(&SHADER_FLOAT_CONTROLS_INDEPENDENCE_ENUM)),
-        f("shaderSignedZeroInfNanPreserveFloat16", 24, 1, Ty::Bool32),
-        f("shaderSignedZeroInfNanPreserveFloat32", 28, 1, Ty::Bool32),
-        f("shaderSignedZeroInfNanPreserveFloat64", 32, 1, Ty::Bool32),
-        f("shaderDenormPreserveFloat16", 36, 1, Ty::Bool32),
-        f("shaderDenormPreserveFloat32", 40, 1, Ty::Bool32),
-        f("shaderDenormPreserveFloat64", 44, 1, Ty::Bool32),
-        f("shaderDenormFlushToZeroFloat16", 48, 1, Ty::Bool32),
-        f("shaderDenormFlushToZeroFloat32", 52, 1, Ty::Bool32),
-        f("shaderDenormFlushToZeroFloat64", 56, 1, Ty::Bool32),
-        f("shaderRoundingModeRTEFloat16", 60, 1, Ty::Bool32),
-        f("shaderRoundingModeRTEFloat32", 64, 1, Ty::Bool32),
-        f("shaderRoundingModeRTEFloat64", 68, 1, Ty::Bool32),
-        f("shaderRoundingModeRTZFloat16", 72, 1, Ty::Bool32),
-        f("shaderRoundingModeRTZFloat32", 76, 1, Ty::Bool32),
-        f("shaderRoundingModeRTZFloat64", 80, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "denormBehaviorIndependence", at: 16, ty: Ty::Enum(&SHADER_FLOAT_CONTROLS_INDEPENDENCE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "roundingModeIndependence", at: 20, ty: Ty::Enum(&SHADER_FLOAT_CONTROLS_INDEPENDENCE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSignedZeroInfNanPreserveFloat16", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSignedZeroInfNanPreserveFloat32", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSignedZeroInfNanPreserveFloat64", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderDenormPreserveFloat16", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderDenormPreserveFloat32", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderDenormPreserveFloat64", at: 44, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderDenormFlushToZeroFloat16", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderDenormFlushToZeroFloat32", at: 52, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderDenormFlushToZeroFloat64", at: 56, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderRoundingModeRTEFloat16", at: 60, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderRoundingModeRTEFloat32", at: 64, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderRoundingModeRTEFloat64", at: 68, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderRoundingModeRTZFloat16", at: 72, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderRoundingModeRTZFloat32", at: 76, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderRoundingModeRTZFloat64", at: 80, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(84, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 84, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorSetLayoutBindingFlagsCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub binding_count: u32,
     pub p_binding_flags: Ptr<DescriptorBindingFlags>,
 }
-structure!(DescriptorSetLayoutBindingFlagsCreateInfo, DESCRIPTOR_SET_LAYOUT_BINDING_FLAGS_CREATE_INFO_LAYOUT, 32);
+structure!(DescriptorSetLayoutBindingFlagsCreateInfo, DESCRIPTOR_SET_LAYOUT_BINDING_FLAGS_CREATE_INFO_LAYOUT);
 pub static DESCRIPTOR_SET_LAYOUT_BINDING_FLAGS_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkDescriptorSetLayoutBindingFlagsCreateInfo",
     size: 32,
@@ -994,21 +969,20 @@ pub static DESCRIPTOR_SET_LAYOUT_BINDING_FLAGS_CREATE_INFO_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("bindingCount", 16, 1, Ty::U32).optional(),
-        f("pBindingFlags", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "bindingCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pBindingFlags", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDescriptorIndexingFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1033,7 +1007,7 @@ pub struct PhysicalDeviceDescriptorIndexingFeatures {
     pub descriptor_binding_variable_descriptor_count: Bool32,
     pub runtime_descriptor_array: Bool32,
 }
-structure!(PhysicalDeviceDescriptorIndexingFeatures, PHYSICAL_DEVICE_DESCRIPTOR_INDEXING_FEATURES_LAYOUT, 96);
+structure!(PhysicalDeviceDescriptorIndexingFeatures, PHYSICAL_DEVICE_DESCRIPTOR_INDEXING_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_DESCRIPTOR_INDEXING_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDescriptorIndexingFeatures",
     size: 96,
@@ -1042,38 +1016,37 @@ pub static PHYSICAL_DEVICE_DESCRIPTOR_INDEXING_FEATURES_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderInputAttachmentArrayDynamicIndexing", 16, 1, Ty::Bool32),
-        f("shaderUniformTexelBufferArrayDynamicIndexing", 20, 1, Ty::Bool32),
-        f("shaderStorageTexelBufferArrayDynamicIndexing", 24, 1, Ty::Bool32),
-        f("shaderUniformBufferArrayNonUniformIndexing", 28, 1, Ty::Bool32),
-        f("shaderSampledImageArrayNonUniformIndexing", 32, 1, Ty::Bool32),
-        f("shaderStorageBufferArrayNonUniformIndexing", 36, 1, Ty::Bool32),
-        f("shaderStorageImageArrayNonUniformIndexing", 40, 1, Ty::Bool32),
-        f("shaderInputAttachmentArrayNonUniformIndexing", 44, 1, Ty::Bool32),
-        f("shaderUniformTexelBufferArrayNonUniformIndexing", 48, 1, Ty::Bool32),
-        f("shaderStorageTexelBufferArrayNonUniformIndexing", 52, 1, Ty::Bool32),
-        f("descriptorBindingUniformBufferUpdateAfterBind", 56, 1, Ty::Bool32),
-        f("descriptorBindingSampledImageUpdateAfterBind", 60, 1, Ty::Bool32),
-        f("descriptorBindingStorageImageUpdateAfterBind", 64, 1, Ty::Bool32),
-        f("descriptorBindingStorageBufferUpdateAfterBind", 68, 1, Ty::Bool32),
-        f("descriptorBindingUniformTexelBufferUpdateAfterBind", 72, 1, Ty::Bool32),
-        f("descriptorBindingStorageTexelBufferUpdateAfterBind", 76, 1, Ty::Bool32),
-        f("descriptorBindingUpdateUnusedWhilePending", 80, 1, Ty::Bool32),
-        f("descriptorBindingPartiallyBound", 84, 1, Ty::Bool32),
-        f("descriptorBindingVariableDescriptorCount", 88, 1, Ty::Bool32),
-        f("runtimeDescriptorArray", 92, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderInputAttachmentArrayDynamicIndexing", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderUniformTexelBufferArrayDynamicIndexing", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderStorageTexelBufferArrayDynamicIndexing", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderUniformBufferArrayNonUniformIndexing", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSampledImageArrayNonUniformIndexing", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderStorageBufferArrayNonUniformIndexing", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderStorageImageArrayNonUniformIndexing", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderInputAttachmentArrayNonUniformIndexing", at: 44, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderUniformTexelBufferArrayNonUniformIndexing", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderStorageTexelBufferArrayNonUniformIndexing", at: 52, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBindingUniformBufferUpdateAfterBind", at: 56, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBindingSampledImageUpdateAfterBind", at: 60, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBindingStorageImageUpdateAfterBind", at: 64, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBindingStorageBufferUpdateAfterBind", at: 68, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBindingUniformTexelBufferUpdateAfterBind", at: 72, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBindingStorageTexelBufferUpdateAfterBind", at: 76, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBindingUpdateUnusedWhilePending", at: 80, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBindingPartiallyBound", at: 84, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBindingVariableDescriptorCount", at: 88, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "runtimeDescriptorArray", at: 92, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDescriptorIndexingProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1101,7 +1074,7 @@ pub struct PhysicalDeviceDescriptorIndexingProperties {
     pub max_descriptor_set_update_after_bind_storage_images: u32,
     pub max_descriptor_set_update_after_bind_input_attachments: u32,
 }
-structure!(PhysicalDeviceDescriptorIndexingProperties, PHYSICAL_DEVICE_DESCRIPTOR_INDEXING_PROPERTIES_LAYOUT, 112);
+structure!(PhysicalDeviceDescriptorIndexingProperties, PHYSICAL_DEVICE_DESCRIPTOR_INDEXING_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_DESCRIPTOR_INDEXING_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDescriptorIndexingProperties",
     size: 112,
@@ -1110,48 +1083,47 @@ pub static PHYSICAL_DEVICE_DESCRIPTOR_INDEXING_PROPERTIES_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxUpdateAfterBindDescriptorsInAllPools", 16, 1, Ty::U32),
-        f("shaderUniformBufferArrayNonUniformIndexingNative", 20, 1, Ty::Bool32),
-        f("shaderSampledImageArrayNonUniformIndexingNative", 24, 1, Ty::Bool32),
-        f("shaderStorageBufferArrayNonUniformIndexingNative", 28, 1, Ty::Bool32),
-        f("shaderStorageImageArrayNonUniformIndexingNative", 32, 1, Ty::Bool32),
-        f("shaderInputAttachmentArrayNonUniformIndexingNative", 36, 1, Ty::Bool32),
-        f("robustBufferAccessUpdateAfterBind", 40, 1, Ty::Bool32),
-        f("quadDivergentImplicitLod", 44, 1, Ty::Bool32),
-        f("maxPerStageDescriptorUpdateAfterBindSamplers", 48, 1, Ty::U32),
-        f("maxPerStageDescriptorUpdateAfterBindUniformBuffers", 52, 1, Ty::U32),
-        f("maxPerStageDescriptorUpdateAfterBindStorageBuffers", 56, 1, Ty::U32),
-        f("maxPerStageDescriptorUpdateAfterBindSampledImages", 60, 1, Ty::U32),
-        f("maxPerStageDescriptorUpdateAfterBindStorageImages", 64, 1, Ty::U32),
-        f("maxPerStageDescriptorUpdateAfterBindInputAttachments", 68, 1, Ty::U32),
-        f("maxPerStageUpdateAfterBindResources", 72, 1, Ty::U32),
-        f("maxDescriptorSetUpdateAfterBindSamplers", 76, 1, Ty::U32),
-        f("maxDescriptorSetUpdateAfterBindUniformBuffers", 80, 1, Ty::U32),
-        f("maxDescriptorSetUpdateAfterBindUniformBuffersDynamic", 84, 1, Ty::U32),
-        f("maxDescriptorSetUpdateAfterBindStorageBuffers", 88, 1, Ty::U32),
-        f("maxDescriptorSetUpdateAfterBindStorageBuffersDynamic", 92, 1, Ty::U32),
-        f("maxDescriptorSetUpdateAfterBindSampledImages", 96, 1, Ty::U32),
-        f("maxDescriptorSetUpdateAfterBindStorageImages", 100, 1, Ty::U32),
-        f("maxDescriptorSetUpdateAfterBindInputAttachments", 104, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxUpdateAfterBindDescriptorsInAllPools", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderUniformBufferArrayNonUniformIndexingNative", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSampledImageArrayNonUniformIndexingNative", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderStorageBufferArrayNonUniformIndexingNative", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderStorageImageArrayNonUniformIndexingNative", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderInputAttachmentArrayNonUniformIndexingNative", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "robustBufferAccessUpdateAfterBind", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "quadDivergentImplicitLod", at: 44, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorUpdateAfterBindSamplers", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorUpdateAfterBindUniformBuffers", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorUpdateAfterBindStorageBuffers", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorUpdateAfterBindSampledImages", at: 60, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorUpdateAfterBindStorageImages", at: 64, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorUpdateAfterBindInputAttachments", at: 68, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageUpdateAfterBindResources", at: 72, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUpdateAfterBindSamplers", at: 76, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUpdateAfterBindUniformBuffers", at: 80, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUpdateAfterBindUniformBuffersDynamic", at: 84, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUpdateAfterBindStorageBuffers", at: 88, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUpdateAfterBindStorageBuffersDynamic", at: 92, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUpdateAfterBindSampledImages", at: 96, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUpdateAfterBindStorageImages", at: 100, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUpdateAfterBindInputAttachments", at: 104, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(108, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 108, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorSetVariableDescriptorCountAllocateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub descriptor_set_count: u32,
     pub p_descriptor_counts: Ptr<u32>,
 }
-structure!(DescriptorSetVariableDescriptorCountAllocateInfo, DESCRIPTOR_SET_VARIABLE_DESCRIPTOR_COUNT_ALLOCATE_INFO_LAYOUT, 32);
+structure!(DescriptorSetVariableDescriptorCountAllocateInfo, DESCRIPTOR_SET_VARIABLE_DESCRIPTOR_COUNT_ALLOCATE_INFO_LAYOUT);
 pub static DESCRIPTOR_SET_VARIABLE_DESCRIPTOR_COUNT_ALLOCATE_INFO_LAYOUT: Layout = Layout {
     name: "VkDescriptorSetVariableDescriptorCountAllocateInfo",
     size: 32,
@@ -1160,27 +1132,26 @@ pub static DESCRIPTOR_SET_VARIABLE_DESCRIPTOR_COUNT_ALLOCATE_INFO_LAYOUT: Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("descriptorSetCount", 16, 1, Ty::U32).optional(),
-        f("pDescriptorCounts", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "descriptorSetCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDescriptorCounts", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorSetVariableDescriptorCountLayoutSupport {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_variable_descriptor_count: u32,
 }
-structure!(DescriptorSetVariableDescriptorCountLayoutSupport, DESCRIPTOR_SET_VARIABLE_DESCRIPTOR_COUNT_LAYOUT_SUPPORT_LAYOUT, 24);
+structure!(DescriptorSetVariableDescriptorCountLayoutSupport, DESCRIPTOR_SET_VARIABLE_DESCRIPTOR_COUNT_LAYOUT_SUPPORT_LAYOUT);
 pub static DESCRIPTOR_SET_VARIABLE_DESCRIPTOR_COUNT_LAYOUT_SUPPORT_LAYOUT: Layout = Layout {
     name: "VkDescriptorSetVariableDescriptorCountLayoutSupport",
     size: 24,
@@ -1189,25 +1160,24 @@ pub static DESCRIPTOR_SET_VARIABLE_DESCRIPTOR_COUNT_LAYOUT_SUPPORT_LAYOUT: Layou
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxVariableDescriptorCount", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxVariableDescriptorCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceScalarBlockLayoutFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub scalar_block_layout: Bool32,
 }
-structure!(PhysicalDeviceScalarBlockLayoutFeatures, PHYSICAL_DEVICE_SCALAR_BLOCK_LAYOUT_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceScalarBlockLayoutFeatures, PHYSICAL_DEVICE_SCALAR_BLOCK_LAYOUT_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_SCALAR_BLOCK_LAYOUT_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceScalarBlockLayoutFeatures",
     size: 24,
@@ -1216,25 +1186,24 @@ pub static PHYSICAL_DEVICE_SCALAR_BLOCK_LAYOUT_FEATURES_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("scalarBlockLayout", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "scalarBlockLayout", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SamplerReductionModeCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub reduction_mode: SamplerReductionMode,
 }
-structure!(SamplerReductionModeCreateInfo, SAMPLER_REDUCTION_MODE_CREATE_INFO_LAYOUT, 24);
+structure!(SamplerReductionModeCreateInfo, SAMPLER_REDUCTION_MODE_CREATE_INFO_LAYOUT);
 pub static SAMPLER_REDUCTION_MODE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkSamplerReductionModeCreateInfo",
     size: 24,
@@ -1243,26 +1212,25 @@ pub static SAMPLER_REDUCTION_MODE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("reductionMode", 16, 1, Ty::Enum(&SAMPLER_REDUCTION_MODE_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reductionMode", at: 16, ty: Ty::Enum(&SAMPLER_REDUCTION_MODE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceSamplerFilterMinmaxProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub filter_minmax_single_component_formats: Bool32,
     pub filter_minmax_image_component_mapping: Bool32,
 }
-structure!(PhysicalDeviceSamplerFilterMinmaxProperties, PHYSICAL_DEVICE_SAMPLER_FILTER_MINMAX_PROPERTIES_LAYOUT, 24);
+structure!(PhysicalDeviceSamplerFilterMinmaxProperties, PHYSICAL_DEVICE_SAMPLER_FILTER_MINMAX_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_SAMPLER_FILTER_MINMAX_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceSamplerFilterMinmaxProperties",
     size: 24,
@@ -1271,26 +1239,25 @@ pub static PHYSICAL_DEVICE_SAMPLER_FILTER_MINMAX_PROPERTIES_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("filterMinmaxSingleComponentFormats", 16, 1, Ty::Bool32),
-        f("filterMinmaxImageComponentMapping", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "filterMinmaxSingleComponentFormats", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "filterMinmaxImageComponentMapping", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceUniformBufferStandardLayoutFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub uniform_buffer_standard_layout: Bool32,
 }
-structure!(PhysicalDeviceUniformBufferStandardLayoutFeatures, PHYSICAL_DEVICE_UNIFORM_BUFFER_STANDARD_LAYOUT_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceUniformBufferStandardLayoutFeatures, PHYSICAL_DEVICE_UNIFORM_BUFFER_STANDARD_LAYOUT_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_UNIFORM_BUFFER_STANDARD_LAYOUT_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceUniformBufferStandardLayoutFeatures",
     size: 24,
@@ -1299,25 +1266,24 @@ pub static PHYSICAL_DEVICE_UNIFORM_BUFFER_STANDARD_LAYOUT_FEATURES_LAYOUT: Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("uniformBufferStandardLayout", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "uniformBufferStandardLayout", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderSubgroupExtendedTypesFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_subgroup_extended_types: Bool32,
 }
-structure!(PhysicalDeviceShaderSubgroupExtendedTypesFeatures, PHYSICAL_DEVICE_SHADER_SUBGROUP_EXTENDED_TYPES_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceShaderSubgroupExtendedTypesFeatures, PHYSICAL_DEVICE_SHADER_SUBGROUP_EXTENDED_TYPES_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_SUBGROUP_EXTENDED_TYPES_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderSubgroupExtendedTypesFeatures",
     size: 24,
@@ -1326,19 +1292,18 @@ pub static PHYSICAL_DEVICE_SHADER_SUBGROUP_EXTENDED_TYPES_FEATURES_LAYOUT: Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderSubgroupExtendedTypes", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderSubgroupExtendedTypes", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AttachmentDescription2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1352,7 +1317,7 @@ pub struct AttachmentDescription2 {
     pub initial_layout: ImageLayout,
     pub final_layout: ImageLayout,
 }
-structure!(AttachmentDescription2, ATTACHMENT_DESCRIPTION2_LAYOUT, 56);
+structure!(AttachmentDescription2, ATTACHMENT_DESCRIPTION2_LAYOUT);
 pub static ATTACHMENT_DESCRIPTION2_LAYOUT: Layout = Layout {
     name: "VkAttachmentDescription2",
     size: 56,
@@ -1361,27 +1326,26 @@ pub static ATTACHMENT_DESCRIPTION2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&ATTACHMENT_DESCRIPTION_FLAG_BITS_ENUM)).optional(),
-        f("format", 20, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("samples", 24, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)),
-        f("loadOp", 28, 1, Ty::Enum(&ATTACHMENT_LOAD_OP_ENUM)),
-        f("storeOp", 32, 1, Ty::Enum(&ATTACHMENT_STORE_OP_ENUM)),
-        f("stencilLoadOp", 36, 1, Ty::Enum(&ATTACHMENT_LOAD_OP_ENUM)),
-        f("stencilStoreOp", 40, 1, Ty::Enum(&ATTACHMENT_STORE_OP_ENUM)),
-        f("initialLayout", 44, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("finalLayout", 48, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&ATTACHMENT_DESCRIPTION_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "format", at: 20, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samples", at: 24, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "loadOp", at: 28, ty: Ty::Enum(&ATTACHMENT_LOAD_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "storeOp", at: 32, ty: Ty::Enum(&ATTACHMENT_STORE_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stencilLoadOp", at: 36, ty: Ty::Enum(&ATTACHMENT_LOAD_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stencilStoreOp", at: 40, ty: Ty::Enum(&ATTACHMENT_STORE_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "initialLayout", at: 44, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "finalLayout", at: 48, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(52, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AttachmentReference2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1389,7 +1353,7 @@ pub struct AttachmentReference2 {
     pub layout: ImageLayout,
     pub aspect_mask: ImageAspectFlags,
 }
-structure!(AttachmentReference2, ATTACHMENT_REFERENCE2_LAYOUT, 32);
+structure!(AttachmentReference2, ATTACHMENT_REFERENCE2_LAYOUT);
 pub static ATTACHMENT_REFERENCE2_LAYOUT: Layout = Layout {
     name: "VkAttachmentReference2",
     size: 32,
@@ -1398,21 +1362,20 @@ pub static ATTACHMENT_REFERENCE2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("attachment", 16, 1, Ty::U32),
-        f("layout", 20, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("aspectMask", 24, 1, Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "attachment", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layout", at: 20, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "aspectMask", at: 24, ty: Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SubpassDescription2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1428,7 +1391,7 @@ pub struct SubpassDescription2 {
     pub preserve_attachment_count: u32,
     pub p_preserve_attachments: Ptr<u32>,
 }
-structure!(SubpassDescription2, SUBPASS_DESCRIPTION2_LAYOUT, 88);
+structure!(SubpassDescription2, SUBPASS_DESCRIPTION2_LAYOUT);
 pub static SUBPASS_DESCRIPTION2_LAYOUT: Layout = Layout {
     name: "VkSubpassDescription2",
     size: 88,
@@ -1437,34 +1400,33 @@ pub static SUBPASS_DESCRIPTION2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&SUBPASS_DESCRIPTION_FLAG_BITS_ENUM)).optional(),
-        f("pipelineBindPoint", 20, 1, Ty::Enum(&PIPELINE_BIND_POINT_ENUM)),
-        f("viewMask", 24, 1, Ty::U32),
-        f("inputAttachmentCount", 28, 1, Ty::U32).optional(),
-        f("pInputAttachments", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::At(here(28, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("colorAttachmentCount", 40, 1, Ty::U32).optional(),
-        f("pColorAttachments", 48, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pResolveAttachments", 56, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pDepthStencilAttachment", 64, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("preserveAttachmentCount", 72, 1, Ty::U32).optional(),
-        f("pPreserveAttachments", 80, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(72, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&SUBPASS_DESCRIPTION_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipelineBindPoint", at: 20, ty: Ty::Enum(&PIPELINE_BIND_POINT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "viewMask", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "inputAttachmentCount", at: 28, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pInputAttachments", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "colorAttachmentCount", at: 40, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pColorAttachments", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pResolveAttachments", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDepthStencilAttachment", at: 64, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "preserveAttachmentCount", at: 72, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPreserveAttachments", at: 80, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 72, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::At(here(28, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 64, pointer: &Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 80, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(72, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 80, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 72, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(44, 4), s(76, 4)],
-    keep: &[s(0, 4), s(28, 4), s(40, 4), s(72, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }, Span { at: 76, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 28, size: 4 }, Span { at: 40, size: 4 }, Span { at: 72, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SubpassDependency2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1477,7 +1439,7 @@ pub struct SubpassDependency2 {
     pub dependency_flags: DependencyFlags,
     pub view_offset: i32,
 }
-structure!(SubpassDependency2, SUBPASS_DEPENDENCY2_LAYOUT, 48);
+structure!(SubpassDependency2, SUBPASS_DEPENDENCY2_LAYOUT);
 pub static SUBPASS_DEPENDENCY2_LAYOUT: Layout = Layout {
     name: "VkSubpassDependency2",
     size: 48,
@@ -1486,32 +1448,31 @@ pub static SUBPASS_DEPENDENCY2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcSubpass", 16, 1, Ty::U32),
-        f("dstSubpass", 20, 1, Ty::U32),
-        f("srcStageMask", 24, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM)).optional(),
-        f("dstStageMask", 28, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM)).optional(),
-        f("srcAccessMask", 32, 1, Ty::Flags(&ACCESS_FLAG_BITS_ENUM)).optional(),
-        f("dstAccessMask", 36, 1, Ty::Flags(&ACCESS_FLAG_BITS_ENUM)).optional(),
-        f("dependencyFlags", 40, 1, Ty::Flags(&DEPENDENCY_FLAG_BITS_ENUM)).optional(),
-        f("viewOffset", 44, 1, Ty::I32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcSubpass", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstSubpass", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcStageMask", at: 24, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstStageMask", at: 28, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcAccessMask", at: 32, ty: Ty::Flags(&ACCESS_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstAccessMask", at: 36, ty: Ty::Flags(&ACCESS_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dependencyFlags", at: 40, ty: Ty::Flags(&DEPENDENCY_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "viewOffset", at: 44, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SubpassBeginInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub contents: SubpassContents,
 }
-structure!(SubpassBeginInfo, SUBPASS_BEGIN_INFO_LAYOUT, 24);
+structure!(SubpassBeginInfo, SUBPASS_BEGIN_INFO_LAYOUT);
 pub static SUBPASS_BEGIN_INFO_LAYOUT: Layout = Layout {
     name: "VkSubpassBeginInfo",
     size: 24,
@@ -1520,24 +1481,23 @@ pub static SUBPASS_BEGIN_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("contents", 16, 1, Ty::Enum(&SUBPASS_CONTENTS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "contents", at: 16, ty: Ty::Enum(&SUBPASS_CONTENTS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SubpassEndInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
 }
-structure!(SubpassEndInfo, SUBPASS_END_INFO_LAYOUT, 16);
+structure!(SubpassEndInfo, SUBPASS_END_INFO_LAYOUT);
 pub static SUBPASS_END_INFO_LAYOUT: Layout = Layout {
     name: "VkSubpassEndInfo",
     size: 16,
@@ -1546,18 +1506,17 @@ pub static SUBPASS_END_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderPassCreateInfo2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1571,7 +1530,7 @@ pub struct RenderPassCreateInfo2 {
     pub correlated_view_mask_count: u32,
     pub p_correlated_view_masks: Ptr<u32>,
 }
-structure!(RenderPassCreateInfo2, RENDER_PASS_CREATE_INFO2_LAYOUT, 80);
+structure!(RenderPassCreateInfo2, RENDER_PASS_CREATE_INFO2_LAYOUT);
 pub static RENDER_PASS_CREATE_INFO2_LAYOUT: Layout = Layout {
     name: "VkRenderPassCreateInfo2",
     size: 80,
@@ -1580,31 +1539,30 @@ pub static RENDER_PASS_CREATE_INFO2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&RENDER_PASS_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("attachmentCount", 20, 1, Ty::U32).optional(),
-        f("pAttachments", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_DESCRIPTION2_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("subpassCount", 32, 1, Ty::U32),
-        f("pSubpasses", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SUBPASS_DESCRIPTION2_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("dependencyCount", 48, 1, Ty::U32).optional(),
-        f("pDependencies", 56, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SUBPASS_DEPENDENCY2_LAYOUT), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("correlatedViewMaskCount", 64, 1, Ty::U32).optional(),
-        f("pCorrelatedViewMasks", 72, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(64, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&RENDER_PASS_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "attachmentCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pAttachments", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_DESCRIPTION2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subpassCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSubpasses", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBPASS_DESCRIPTION2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dependencyCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDependencies", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBPASS_DEPENDENCY2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "correlatedViewMaskCount", at: 64, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCorrelatedViewMasks", at: 72, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&ATTACHMENT_DESCRIPTION2_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&SUBPASS_DESCRIPTION2_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&SUBPASS_DEPENDENCY2_LAYOUT), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 72, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(64, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&ATTACHMENT_DESCRIPTION2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&SUBPASS_DESCRIPTION2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&SUBPASS_DEPENDENCY2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 72, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(36, 4), s(52, 4), s(68, 4)],
-    keep: &[s(0, 4), s(20, 4), s(32, 4), s(48, 4), s(64, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }, Span { at: 68, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }, Span { at: 32, size: 4 }, Span { at: 48, size: 4 }, Span { at: 64, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SubpassDescriptionDepthStencilResolve {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1612,7 +1570,7 @@ pub struct SubpassDescriptionDepthStencilResolve {
     pub stencil_resolve_mode: ResolveModeFlagBits,
     pub p_depth_stencil_resolve_attachment: Ptr<AttachmentReference2>,
 }
-structure!(SubpassDescriptionDepthStencilResolve, SUBPASS_DESCRIPTION_DEPTH_STENCIL_RESOLVE_LAYOUT, 32);
+structure!(SubpassDescriptionDepthStencilResolve, SUBPASS_DESCRIPTION_DEPTH_STENCIL_RESOLVE_LAYOUT);
 pub static SUBPASS_DESCRIPTION_DEPTH_STENCIL_RESOLVE_LAYOUT: Layout = Layout {
     name: "VkSubpassDescriptionDepthStencilResolve",
     size: 32,
@@ -1621,22 +1579,21 @@ pub static SUBPASS_DESCRIPTION_DEPTH_STENCIL_RESOLVE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("depthResolveMode", 16, 1, Ty::Flags(&RESOLVE_MODE_FLAG_BITS_ENUM)),
-        f("stencilResolveMode", 20, 1, Ty::Flags(&RESOLVE_MODE_FLAG_BITS_ENUM)),
-        f("pDepthStencilResolveAttachment", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "depthResolveMode", at: 16, ty: Ty::Flags(&RESOLVE_MODE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stencilResolveMode", at: 20, ty: Ty::Flags(&RESOLVE_MODE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDepthStencilResolveAttachment", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDepthStencilResolveProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1645,7 +1602,7 @@ pub struct PhysicalDeviceDepthStencilResolveProperties {
     pub independent_resolve_none: Bool32,
     pub independent_resolve: Bool32,
 }
-structure!(PhysicalDeviceDepthStencilResolveProperties, PHYSICAL_DEVICE_DEPTH_STENCIL_RESOLVE_PROPERTIES_LAYOUT, 32);
+structure!(PhysicalDeviceDepthStencilResolveProperties, PHYSICAL_DEVICE_DEPTH_STENCIL_RESOLVE_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_DEPTH_STENCIL_RESOLVE_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDepthStencilResolveProperties",
     size: 32,
@@ -1654,28 +1611,27 @@ pub static PHYSICAL_DEVICE_DEPTH_STENCIL_RESOLVE_PROPERTIES_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("supportedDepthResolveModes", 16, 1, Ty::Flags(&RESOLVE_MODE_FLAG_BITS_ENUM)),
-        f("supportedStencilResolveModes", 20, 1, Ty::Flags(&RESOLVE_MODE_FLAG_BITS_ENUM)),
-        f("independentResolveNone", 24, 1, Ty::Bool32),
-        f("independentResolve", 28, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "supportedDepthResolveModes", at: 16, ty: Ty::Flags(&RESOLVE_MODE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "supportedStencilResolveModes", at: 20, ty: Ty::Flags(&RESOLVE_MODE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "independentResolveNone", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "independentResolve", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageStencilUsageCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub stencil_usage: ImageUsageFlags,
 }
-structure!(ImageStencilUsageCreateInfo, IMAGE_STENCIL_USAGE_CREATE_INFO_LAYOUT, 24);
+structure!(ImageStencilUsageCreateInfo, IMAGE_STENCIL_USAGE_CREATE_INFO_LAYOUT);
 pub static IMAGE_STENCIL_USAGE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkImageStencilUsageCreateInfo",
     size: 24,
@@ -1684,25 +1640,24 @@ pub static IMAGE_STENCIL_USAGE_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stencilUsage", 16, 1, Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stencilUsage", at: 16, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceImagelessFramebufferFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub imageless_framebuffer: Bool32,
 }
-structure!(PhysicalDeviceImagelessFramebufferFeatures, PHYSICAL_DEVICE_IMAGELESS_FRAMEBUFFER_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceImagelessFramebufferFeatures, PHYSICAL_DEVICE_IMAGELESS_FRAMEBUFFER_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_IMAGELESS_FRAMEBUFFER_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceImagelessFramebufferFeatures",
     size: 24,
@@ -1711,19 +1666,18 @@ pub static PHYSICAL_DEVICE_IMAGELESS_FRAMEBUFFER_FEATURES_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("imagelessFramebuffer", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "imagelessFramebuffer", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct FramebufferAttachmentImageInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1735,7 +1689,7 @@ pub struct FramebufferAttachmentImageInfo {
     pub view_format_count: u32,
     pub p_view_formats: Ptr<Format>,
 }
-structure!(FramebufferAttachmentImageInfo, FRAMEBUFFER_ATTACHMENT_IMAGE_INFO_LAYOUT, 48);
+structure!(FramebufferAttachmentImageInfo, FRAMEBUFFER_ATTACHMENT_IMAGE_INFO_LAYOUT);
 pub static FRAMEBUFFER_ATTACHMENT_IMAGE_INFO_LAYOUT: Layout = Layout {
     name: "VkFramebufferAttachmentImageInfo",
     size: 48,
@@ -1744,33 +1698,32 @@ pub static FRAMEBUFFER_ATTACHMENT_IMAGE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&IMAGE_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("usage", 20, 1, Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM)),
-        f("width", 24, 1, Ty::U32),
-        f("height", 28, 1, Ty::U32),
-        f("layerCount", 32, 1, Ty::U32),
-        f("viewFormatCount", 36, 1, Ty::U32).optional(),
-        f("pViewFormats", 40, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&IMAGE_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "usage", at: 20, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "width", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "height", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layerCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "viewFormatCount", at: 36, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pViewFormats", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(36, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 36, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderPassAttachmentBeginInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub attachment_count: u32,
     pub p_attachments: Ptr<ImageView>,
 }
-structure!(RenderPassAttachmentBeginInfo, RENDER_PASS_ATTACHMENT_BEGIN_INFO_LAYOUT, 32);
+structure!(RenderPassAttachmentBeginInfo, RENDER_PASS_ATTACHMENT_BEGIN_INFO_LAYOUT);
 pub static RENDER_PASS_ATTACHMENT_BEGIN_INFO_LAYOUT: Layout = Layout {
     name: "VkRenderPassAttachmentBeginInfo",
     size: 32,
@@ -1779,28 +1732,27 @@ pub static RENDER_PASS_ATTACHMENT_BEGIN_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("attachmentCount", 16, 1, Ty::U32).optional(),
-        f("pAttachments", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ImageView), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "attachmentCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pAttachments", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ImageView), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::ImageView), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::ImageView), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct FramebufferAttachmentsCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub attachment_image_info_count: u32,
     pub p_attachment_image_infos: Ptr<FramebufferAttachmentImageInfo>,
 }
-structure!(FramebufferAttachmentsCreateInfo, FRAMEBUFFER_ATTACHMENTS_CREATE_INFO_LAYOUT, 32);
+structure!(FramebufferAttachmentsCreateInfo, FRAMEBUFFER_ATTACHMENTS_CREATE_INFO_LAYOUT);
 pub static FRAMEBUFFER_ATTACHMENTS_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkFramebufferAttachmentsCreateInfo",
     size: 32,
@@ -1809,27 +1761,26 @@ pub static FRAMEBUFFER_ATTACHMENTS_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("attachmentImageInfoCount", 16, 1, Ty::U32).optional(),
-        f("pAttachmentImageInfos", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&FRAMEBUFFER_ATTACHMENT_IMAGE_INFO_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "attachmentImageInfoCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pAttachmentImageInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&FRAMEBUFFER_ATTACHMENT_IMAGE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&FRAMEBUFFER_ATTACHMENT_IMAGE_INFO_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&FRAMEBUFFER_ATTACHMENT_IMAGE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceSeparateDepthStencilLayoutsFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub separate_depth_stencil_layouts: Bool32,
 }
-structure!(PhysicalDeviceSeparateDepthStencilLayoutsFeatures, PHYSICAL_DEVICE_SEPARATE_DEPTH_STENCIL_LAYOUTS_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceSeparateDepthStencilLayoutsFeatures, PHYSICAL_DEVICE_SEPARATE_DEPTH_STENCIL_LAYOUTS_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_SEPARATE_DEPTH_STENCIL_LAYOUTS_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceSeparateDepthStencilLayoutsFeatures",
     size: 24,
@@ -1838,25 +1789,24 @@ pub static PHYSICAL_DEVICE_SEPARATE_DEPTH_STENCIL_LAYOUTS_FEATURES_LAYOUT: Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("separateDepthStencilLayouts", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "separateDepthStencilLayouts", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AttachmentReferenceStencilLayout {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub stencil_layout: ImageLayout,
 }
-structure!(AttachmentReferenceStencilLayout, ATTACHMENT_REFERENCE_STENCIL_LAYOUT_LAYOUT, 24);
+structure!(AttachmentReferenceStencilLayout, ATTACHMENT_REFERENCE_STENCIL_LAYOUT_LAYOUT);
 pub static ATTACHMENT_REFERENCE_STENCIL_LAYOUT_LAYOUT: Layout = Layout {
     name: "VkAttachmentReferenceStencilLayout",
     size: 24,
@@ -1865,26 +1815,25 @@ pub static ATTACHMENT_REFERENCE_STENCIL_LAYOUT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stencilLayout", 16, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stencilLayout", at: 16, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AttachmentDescriptionStencilLayout {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub stencil_initial_layout: ImageLayout,
     pub stencil_final_layout: ImageLayout,
 }
-structure!(AttachmentDescriptionStencilLayout, ATTACHMENT_DESCRIPTION_STENCIL_LAYOUT_LAYOUT, 24);
+structure!(AttachmentDescriptionStencilLayout, ATTACHMENT_DESCRIPTION_STENCIL_LAYOUT_LAYOUT);
 pub static ATTACHMENT_DESCRIPTION_STENCIL_LAYOUT_LAYOUT: Layout = Layout {
     name: "VkAttachmentDescriptionStencilLayout",
     size: 24,
@@ -1893,14 +1842,14 @@ pub static ATTACHMENT_DESCRIPTION_STENCIL_LAYOUT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stencilInitialLayout", 16, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("stencilFinalLayout", 20, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stencilInitialLayout", at: 16, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stencilFinalLayout", at: 20, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,14 +2,13 @@
 // VK_VERSION_1_2.
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ResetQueryPoolParams {
     pub device: Device,
     pub query_pool: QueryPool,
     pub first_query: u32,
     pub query_count: u32,
 }
-structure!(ResetQueryPoolParams, RESET_QUERY_POOL_PARAMS_LAYOUT, 24);
+image!(ResetQueryPoolParams, RESET_QUERY_POOL_PARAMS_LAYOUT);
 pub static RESET_QUERY_POOL_PARAMS_LAYOUT: Layout = Layout {
     name: "vkResetQueryPool",
     size: 24,
@@ -18,10 +17,10 @@ pub static RESET_QUERY_POOL_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("queryPool", 8, 1, Ty::Handle(HandleType::QueryPool)),
-        f("firstQuery", 16, 1, Ty::U32),
-        f("queryCount", 20, 1, Ty::U32),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queryPool", at: 8, ty: Ty::Handle(HandleType::QueryPool), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstQuery", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queryCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -41,13 +40,12 @@ pub static RESET_QUERY_POOL_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetSemaphoreCounterValueParams {
     pub device: Device,
     pub semaphore: Semaphore,
     pub p_value: Ptr<u64>,
 }
-structure!(GetSemaphoreCounterValueParams, GET_SEMAPHORE_COUNTER_VALUE_PARAMS_LAYOUT, 24);
+image!(GetSemaphoreCounterValueParams, GET_SEMAPHORE_COUNTER_VALUE_PARAMS_LAYOUT);
 pub static GET_SEMAPHORE_COUNTER_VALUE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetSemaphoreCounterValue",
     size: 24,
@@ -56,9 +54,9 @@ pub static GET_SEMAPHORE_COUNTER_VALUE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("semaphore", 8, 1, Ty::Handle(HandleType::Semaphore)),
-        f("pValue", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "semaphore", at: 8, ty: Ty::Handle(HandleType::Semaphore), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pValue", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -70,12 +68,11 @@ pub static GET_SEMAPHORE_COUNTER_VALUE_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetSemaphoreCounterValueOutputs {
     pub result: Result,
     pub p_value: Ptr<u64>,
 }
-structure!(GetSemaphoreCounterValueOutputs, GET_SEMAPHORE_COUNTER_VALUE_OUTPUTS_LAYOUT, 16);
+image!(GetSemaphoreCounterValueOutputs, GET_SEMAPHORE_COUNTER_VALUE_OUTPUTS_LAYOUT);
 pub static GET_SEMAPHORE_COUNTER_VALUE_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetSemaphoreCounterValue:outputs",
     size: 16,
@@ -84,13 +81,13 @@ pub static GET_SEMAPHORE_COUNTER_VALUE_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pValue", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pValue", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetSemaphoreCounterValue = unsafe extern "system" fn(Device, Semaphore, Ptr<u64>) -> Result;
@@ -108,13 +105,12 @@ pub static GET_SEMAPHORE_COUNTER_VALUE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct WaitSemaphoresParams {
     pub device: Device,
     pub p_wait_info: Ptr<SemaphoreWaitInfo>,
     pub timeout: u64,
 }
-structure!(WaitSemaphoresParams, WAIT_SEMAPHORES_PARAMS_LAYOUT, 24);
+image!(WaitSemaphoresParams, WAIT_SEMAPHORES_PARAMS_LAYOUT);
 pub static WAIT_SEMAPHORES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkWaitSemaphores",
     size: 24,
@@ -123,9 +119,9 @@ pub static WAIT_SEMAPHORES_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pWaitInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_WAIT_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("timeout", 16, 1, Ty::U64),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pWaitInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_WAIT_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "timeout", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -136,11 +132,10 @@ pub static WAIT_SEMAPHORES_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct WaitSemaphoresOutputs {
     pub result: Result,
 }
-structure!(WaitSemaphoresOutputs, WAIT_SEMAPHORES_OUTPUTS_LAYOUT, 8);
+image!(WaitSemaphoresOutputs, WAIT_SEMAPHORES_OUTPUTS_LAYOUT);
 pub static WAIT_SEMAPHORES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkWaitSemaphores:outputs",
     size: 8,
@@ -149,10 +144,10 @@ pub static WAIT_SEMAPHORES_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnWaitSemaphores = unsafe extern "system" fn(Device, Ptr<SemaphoreWaitInfo>, u64) -> Result;
@@ -170,12 +165,11 @@ pub static WAIT_SEMAPHORES_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SignalSemaphoreParams {
     pub device: Device,
     pub p_signal_info: Ptr<SemaphoreSignalInfo>,
 }
-structure!(SignalSemaphoreParams, SIGNAL_SEMAPHORE_PARAMS_LAYOUT, 16);
+image!(SignalSemaphoreParams, SIGNAL_SEMAPHORE_PARAMS_LAYOUT);
 pub static SIGNAL_SEMAPHORE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkSignalSemaphore",
     size: 16,
@@ -184,8 +178,8 @@ pub static SIGNAL_SEMAPHORE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pSignalInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_SIGNAL_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSignalInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_SIGNAL_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -196,11 +190,10 @@ pub static SIGNAL_SEMAPHORE_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SignalSemaphoreOutputs {
     pub result: Result,
 }
-structure!(SignalSemaphoreOutputs, SIGNAL_SEMAPHORE_OUTPUTS_LAYOUT, 8);
+image!(SignalSemaphoreOutputs, SIGNAL_SEMAPHORE_OUTPUTS_LAYOUT);
 pub static SIGNAL_SEMAPHORE_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkSignalSemaphore:outputs",
     size: 8,
@@ -209,10 +202,10 @@ pub static SIGNAL_SEMAPHORE_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnSignalSemaphore = unsafe extern "system" fn(Device, Ptr<SemaphoreSignalInfo>) -> Result;
@@ -230,12 +223,11 @@ pub static SIGNAL_SEMAPHORE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetBufferDeviceAddressParams {
     pub device: Device,
     pub p_info: Ptr<BufferDeviceAddressInfo>,
 }
-structure!(GetBufferDeviceAddressParams, GET_BUFFER_DEVICE_ADDRESS_PARAMS_LAYOUT, 16);
+image!(GetBufferDeviceAddressParams, GET_BUFFER_DEVICE_ADDRESS_PARAMS_LAYOUT);
 pub static GET_BUFFER_DEVICE_ADDRESS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetBufferDeviceAddress",
     size: 16,
@@ -244,8 +236,8 @@ pub static GET_BUFFER_DEVICE_ADDRESS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_DEVICE_ADDRESS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_DEVICE_ADDRESS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -256,11 +248,10 @@ pub static GET_BUFFER_DEVICE_ADDRESS_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetBufferDeviceAddressOutputs {
     pub result: u64,
 }
-structure!(GetBufferDeviceAddressOutputs, GET_BUFFER_DEVICE_ADDRESS_OUTPUTS_LAYOUT, 8);
+image!(GetBufferDeviceAddressOutputs, GET_BUFFER_DEVICE_ADDRESS_OUTPUTS_LAYOUT);
 pub static GET_BUFFER_DEVICE_ADDRESS_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetBufferDeviceAddress:outputs",
     size: 8,
@@ -269,7 +260,7 @@ pub static GET_BUFFER_DEVICE_ADDRESS_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::DeviceAddress),
+        Field { name: "result", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -290,12 +281,11 @@ pub static GET_BUFFER_DEVICE_ADDRESS_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetBufferOpaqueCaptureAddressParams {
     pub device: Device,
     pub p_info: Ptr<BufferDeviceAddressInfo>,
 }
-structure!(GetBufferOpaqueCaptureAddressParams, GET_BUFFER_OPAQUE_CAPTURE_ADDRESS_PARAMS_LAYOUT, 16);
+image!(GetBufferOpaqueCaptureAddressParams, GET_BUFFER_OPAQUE_CAPTURE_ADDRESS_PARAMS_LAYOUT);
 pub static GET_BUFFER_OPAQUE_CAPTURE_ADDRESS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetBufferOpaqueCaptureAddress",
     size: 16,
@@ -304,8 +294,8 @@ pub static GET_BUFFER_OPAQUE_CAPTURE_ADDRESS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_DEVICE_ADDRESS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_DEVICE_ADDRESS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -316,11 +306,10 @@ pub static GET_BUFFER_OPAQUE_CAPTURE_ADDRESS_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetBufferOpaqueCaptureAddressOutputs {
     pub result: u64,
 }
-structure!(GetBufferOpaqueCaptureAddressOutputs, GET_BUFFER_OPAQUE_CAPTURE_ADDRESS_OUTPUTS_LAYOUT, 8);
+image!(GetBufferOpaqueCaptureAddressOutputs, GET_BUFFER_OPAQUE_CAPTURE_ADDRESS_OUTPUTS_LAYOUT);
 pub static GET_BUFFER_OPAQUE_CAPTURE_ADDRESS_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetBufferOpaqueCaptureAddress:outputs",
     size: 8,
@@ -329,7 +318,7 @@ pub static GET_BUFFER_OPAQUE_CAPTURE_ADDRESS_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::U64),
+        Field { name: "result", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -350,12 +339,11 @@ pub static GET_BUFFER_OPAQUE_CAPTURE_ADDRESS_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceMemoryOpaqueCaptureAddressParams {
     pub device: Device,
     pub p_info: Ptr<DeviceMemoryOpaqueCaptureAddressInfo>,
 }
-structure!(GetDeviceMemoryOpaqueCaptureAddressParams, GET_DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_PARAMS_LAYOUT, 16);
+image!(GetDeviceMemoryOpaqueCaptureAddressParams, GET_DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_PARAMS_LAYOUT);
 pub static GET_DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceMemoryOpaqueCaptureAddress",
     size: 16,
@@ -364,8 +352,8 @@ pub static GET_DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_PARAMS_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -376,11 +364,10 @@ pub static GET_DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_PARAMS_LAYOUT: Layout = Layo
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceMemoryOpaqueCaptureAddressOutputs {
     pub result: u64,
 }
-structure!(GetDeviceMemoryOpaqueCaptureAddressOutputs, GET_DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_OUTPUTS_LAYOUT, 8);
+image!(GetDeviceMemoryOpaqueCaptureAddressOutputs, GET_DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_OUTPUTS_LAYOUT);
 pub static GET_DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceMemoryOpaqueCaptureAddress:outputs",
     size: 8,
@@ -389,7 +376,7 @@ pub static GET_DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_OUTPUTS_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::U64),
+        Field { name: "result", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -410,7 +397,6 @@ pub static GET_DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_COMMAND: CommandDesc = Comma
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDrawIndirectCountParams {
     pub command_buffer: CommandBuffer,
     pub buffer: Buffer,
@@ -420,7 +406,7 @@ pub struct CmdDrawIndirectCountParams {
     pub max_draw_count: u32,
     pub stride: u32,
 }
-structure!(CmdDrawIndirectCountParams, CMD_DRAW_INDIRECT_COUNT_PARAMS_LAYOUT, 48);
+image!(CmdDrawIndirectCountParams, CMD_DRAW_INDIRECT_COUNT_PARAMS_LAYOUT);
 pub static CMD_DRAW_INDIRECT_COUNT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDrawIndirectCount",
     size: 48,
@@ -429,13 +415,13 @@ pub static CMD_DRAW_INDIRECT_COUNT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("buffer", 8, 1, Ty::Handle(HandleType::Buffer)),
-        f("offset", 16, 1, Ty::U64),
-        f("countBuffer", 24, 1, Ty::Handle(HandleType::Buffer)),
-        f("countBufferOffset", 32, 1, Ty::U64),
-        f("maxDrawCount", 40, 1, Ty::U32),
-        f("stride", 44, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "buffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "countBuffer", at: 24, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "countBufferOffset", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDrawCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -456,7 +442,6 @@ pub static CMD_DRAW_INDIRECT_COUNT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDrawIndexedIndirectCountParams {
     pub command_buffer: CommandBuffer,
     pub buffer: Buffer,
@@ -466,7 +451,7 @@ pub struct CmdDrawIndexedIndirectCountParams {
     pub max_draw_count: u32,
     pub stride: u32,
 }
-structure!(CmdDrawIndexedIndirectCountParams, CMD_DRAW_INDEXED_INDIRECT_COUNT_PARAMS_LAYOUT, 48);
+image!(CmdDrawIndexedIndirectCountParams, CMD_DRAW_INDEXED_INDIRECT_COUNT_PARAMS_LAYOUT);
 pub static CMD_DRAW_INDEXED_INDIRECT_COUNT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDrawIndexedIndirectCount",
     size: 48,
@@ -475,13 +460,13 @@ pub static CMD_DRAW_INDEXED_INDIRECT_COUNT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("buffer", 8, 1, Ty::Handle(HandleType::Buffer)),
-        f("offset", 16, 1, Ty::U64),
-        f("countBuffer", 24, 1, Ty::Handle(HandleType::Buffer)),
-        f("countBufferOffset", 32, 1, Ty::U64),
-        f("maxDrawCount", 40, 1, Ty::U32),
-        f("stride", 44, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "buffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "countBuffer", at: 24, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "countBufferOffset", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDrawCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -502,14 +487,13 @@ pub static CMD_DRAW_INDEXED_INDIRECT_COUNT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateRenderPass2Params {
     pub device: Device,
     pub p_create_info: Ptr<RenderPassCreateInfo2>,
     pub p_allocator: Ptr<Opaque>,
     pub p_render_pass: Ptr<RenderPass>,
 }
-structure!(CreateRenderPass2Params, CREATE_RENDER_PASS2_PARAMS_LAYOUT, 32);
+image!(CreateRenderPass2Params, CREATE_RENDER_PASS2_PARAMS_LAYOUT);
 pub static CREATE_RENDER_PASS2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateRenderPass2",
     size: 32,
@@ -518,10 +502,10 @@ pub static CREATE_RENDER_PASS2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_CREATE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pRenderPass", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_CREATE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pRenderPass", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -534,13 +518,12 @@ pub static CREATE_RENDER_PASS2_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateRenderPass2Outputs {
     pub result: Result,
     pub p_create_info: Ptr<RenderPassCreateInfo2>,
     pub p_render_pass: Ptr<RenderPass>,
 }
-structure!(CreateRenderPass2Outputs, CREATE_RENDER_PASS2_OUTPUTS_LAYOUT, 24);
+image!(CreateRenderPass2Outputs, CREATE_RENDER_PASS2_OUTPUTS_LAYOUT);
 pub static CREATE_RENDER_PASS2_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateRenderPass2:outputs",
     size: 24,
@@ -549,15 +532,15 @@ pub static CREATE_RENDER_PASS2_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_CREATE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pRenderPass", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_CREATE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRenderPass", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&RENDER_PASS_CREATE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::RenderPass), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateRenderPass2 = unsafe extern "system" fn(Device, Ptr<RenderPassCreateInfo2>, Ptr<Opaque>, Ptr<RenderPass>) -> Result;
@@ -575,13 +558,12 @@ pub static CREATE_RENDER_PASS2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBeginRenderPass2Params {
     pub command_buffer: CommandBuffer,
     pub p_render_pass_begin: Ptr<RenderPassBeginInfo>,
     pub p_subpass_begin_info: Ptr<SubpassBeginInfo>,
 }
-structure!(CmdBeginRenderPass2Params, CMD_BEGIN_RENDER_PASS2_PARAMS_LAYOUT, 24);
+image!(CmdBeginRenderPass2Params, CMD_BEGIN_RENDER_PASS2_PARAMS_LAYOUT);
 pub static CMD_BEGIN_RENDER_PASS2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBeginRenderPass2",
     size: 24,
@@ -590,9 +572,9 @@ pub static CMD_BEGIN_RENDER_PASS2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pRenderPassBegin", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSubpassBeginInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SUBPASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pRenderPassBegin", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSubpassBeginInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBPASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -613,13 +595,12 @@ pub static CMD_BEGIN_RENDER_PASS2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdNextSubpass2Params {
     pub command_buffer: CommandBuffer,
     pub p_subpass_begin_info: Ptr<SubpassBeginInfo>,
     pub p_subpass_end_info: Ptr<SubpassEndInfo>,
 }
-structure!(CmdNextSubpass2Params, CMD_NEXT_SUBPASS2_PARAMS_LAYOUT, 24);
+image!(CmdNextSubpass2Params, CMD_NEXT_SUBPASS2_PARAMS_LAYOUT);
 pub static CMD_NEXT_SUBPASS2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdNextSubpass2",
     size: 24,
@@ -628,9 +609,9 @@ pub static CMD_NEXT_SUBPASS2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pSubpassBeginInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SUBPASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSubpassEndInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SUBPASS_END_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pSubpassBeginInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBPASS_BEGIN_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSubpassEndInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBPASS_END_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -651,12 +632,11 @@ pub static CMD_NEXT_SUBPASS2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdEndRenderPass2Params {
     pub command_buffer: CommandBuffer,
     pub p_subpass_end_info: Ptr<SubpassEndInfo>,
 }
-structure!(CmdEndRenderPass2Params, CMD_END_RENDER_PASS2_PARAMS_LAYOUT, 16);
+image!(CmdEndRenderPass2Params, CMD_END_RENDER_PASS2_PARAMS_LAYOUT);
 pub static CMD_END_RENDER_PASS2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdEndRenderPass2",
     size: 16,
@@ -665,8 +645,8 @@ pub static CMD_END_RENDER_PASS2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pSubpassEndInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SUBPASS_END_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pSubpassEndInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBPASS_END_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

@@ -2,7 +2,6 @@
 // VK_VERSION_1_3.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceVulkan13Features {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -22,7 +21,7 @@ pub struct PhysicalDeviceVulkan13Features {
     pub shader_integer_dot_product: Bool32,
     pub maintenance4: Bool32,
 }
-structure!(PhysicalDeviceVulkan13Features, PHYSICAL_DEVICE_VULKAN13_FEATURES_LAYOUT, 80);
+structure!(PhysicalDeviceVulkan13Features, PHYSICAL_DEVICE_VULKAN13_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_VULKAN13_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceVulkan13Features",
     size: 80,
@@ -31,33 +30,32 @@ pub static PHYSICAL_DEVICE_VULKAN13_FEATURES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("robustImageAccess", 16, 1, Ty::Bool32),
-        f("inlineUniformBlock", 20, 1, Ty::Bool32),
-        f("descriptorBindingInlineUniformBlockUpdateAfterBind", 24, 1, Ty::Bool32),
-        f("pipelineCreationCacheControl", 28, 1, Ty::Bool32),
-        f("privateData", 32, 1, Ty::Bool32),
-        f("shaderDemoteToHelperInvocation", 36, 1, Ty::Bool32),
-        f("shaderTerminateInvocation", 40, 1, Ty::Bool32),
-        f("subgroupSizeControl", 44, 1, Ty::Bool32),
-        f("computeFullSubgroups", 48, 1, Ty::Bool32),
-        f("synchronization2", 52, 1, Ty::Bool32),
-        f("textureCompressionASTC_HDR", 56, 1, Ty::Bool32),
-        f("shaderZeroInitializeWorkgroupMemory", 60, 1, Ty::Bool32),
-        f("dynamicRendering", 64, 1, Ty::Bool32),
-        f("shaderIntegerDotProduct", 68, 1, Ty::Bool32),
-        f("maintenance4", 72, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "robustImageAccess", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "inlineUniformBlock", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBindingInlineUniformBlockUpdateAfterBind", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineCreationCacheControl", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "privateData", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderDemoteToHelperInvocation", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderTerminateInvocation", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subgroupSizeControl", at: 44, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "computeFullSubgroups", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "synchronization2", at: 52, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "textureCompressionASTC_HDR", at: 56, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderZeroInitializeWorkgroupMemory", at: 60, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dynamicRendering", at: 64, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderIntegerDotProduct", at: 68, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maintenance4", at: 72, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(76, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 76, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceVulkan13Properties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -107,7 +105,7 @@ pub struct PhysicalDeviceVulkan13Properties {
     pub uniform_texel_buffer_offset_single_texel_alignment: Bool32,
     pub max_buffer_size: u64,
 }
-structure!(PhysicalDeviceVulkan13Properties, PHYSICAL_DEVICE_VULKAN13_PROPERTIES_LAYOUT, 216);
+structure!(PhysicalDeviceVulkan13Properties, PHYSICAL_DEVICE_VULKAN13_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_VULKAN13_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceVulkan13Properties",
     size: 216,
@@ -116,63 +114,62 @@ pub static PHYSICAL_DEVICE_VULKAN13_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("minSubgroupSize", 16, 1, Ty::U32),
-        f("maxSubgroupSize", 20, 1, Ty::U32),
-        f("maxComputeWorkgroupSubgroups", 24, 1, Ty::U32),
-        f("requiredSubgroupSizeStages", 28, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
-        f("maxInlineUniformBlockSize", 32, 1, Ty::U32),
-        f("maxPerStageDescriptorInlineUniformBlocks", 36, 1, Ty::U32),
-        f("maxPerStageDescriptorUpdateAfterBindInlineUniformBlocks", 40, 1, Ty::U32),
-        f("maxDescriptorSetInlineUniformBlocks", 44, 1, Ty::U32),
-        f("maxDescriptorSetUpdateAfterBindInlineUniformBlocks", 48, 1, Ty::U32),
-        f("maxInlineUniformTotalSize", 52, 1, Ty::U32),
-        f("integerDotProduct8BitUnsignedAccelerated", 56, 1, Ty::Bool32),
-        f("integerDotProduct8BitSignedAccelerated", 60, 1, Ty::Bool32),
-        f("integerDotProduct8BitMixedSignednessAccelerated", 64, 1, Ty::Bool32),
-        f("integerDotProduct4x8BitPackedUnsignedAccelerated", 68, 1, Ty::Bool32),
-        f("integerDotProduct4x8BitPackedSignedAccelerated", 72, 1, Ty::Bool32),
-        f("integerDotProduct4x8BitPackedMixedSignednessAccelerated", 76, 1, Ty::Bool32),
-        f("integerDotProduct16BitUnsignedAccelerated", 80, 1, Ty::Bool32),
-        f("integerDotProduct16BitSignedAccelerated", 84, 1, Ty::Bool32),
-        f("integerDotProduct16BitMixedSignednessAccelerated", 88, 1, Ty::Bool32),
-        f("integerDotProduct32BitUnsignedAccelerated", 92, 1, Ty::Bool32),
-        f("integerDotProduct32BitSignedAccelerated", 96, 1, Ty::Bool32),
-        f("integerDotProduct32BitMixedSignednessAccelerated", 100, 1, Ty::Bool32),
-        f("integerDotProduct64BitUnsignedAccelerated", 104, 1, Ty::Bool32),
-        f("integerDotProduct64BitSignedAccelerated", 108, 1, Ty::Bool32),
-        f("integerDotProduct64BitMixedSignednessAccelerated", 112, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating8BitUnsignedAccelerated", 116, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating8BitSignedAccelerated", 120, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating8BitMixedSignednessAccelerated", 124, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating4x8BitPackedUnsignedAccelerated", 128, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating4x8BitPackedSignedAccelerated", 132, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating4x8BitPackedMixedSignednessAccelerated", 136, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating16BitUnsignedAccelerated", 140, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating16BitSignedAccelerated", 144, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating16BitMixedSignednessAccelerated", 148, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating32BitUnsignedAccelerated", 152, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating32BitSignedAccelerated", 156, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating32BitMixedSignednessAccelerated", 160, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating64BitUnsignedAccelerated", 164, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating64BitSignedAccelerated", 168, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating64BitMixedSignednessAccelerated", 172, 1, Ty::Bool32),
-        f("storageTexelBufferOffsetAlignmentBytes", 176, 1, Ty::U64),
-        f("storageTexelBufferOffsetSingleTexelAlignment", 184, 1, Ty::Bool32),
-        f("uniformTexelBufferOffsetAlignmentBytes", 192, 1, Ty::U64),
-        f("uniformTexelBufferOffsetSingleTexelAlignment", 200, 1, Ty::Bool32),
-        f("maxBufferSize", 208, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "minSubgroupSize", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxSubgroupSize", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxComputeWorkgroupSubgroups", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "requiredSubgroupSizeStages", at: 28, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxInlineUniformBlockSize", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorInlineUniformBlocks", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorUpdateAfterBindInlineUniformBlocks", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetInlineUniformBlocks", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUpdateAfterBindInlineUniformBlocks", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxInlineUniformTotalSize", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct8BitUnsignedAccelerated", at: 56, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct8BitSignedAccelerated", at: 60, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct8BitMixedSignednessAccelerated", at: 64, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct4x8BitPackedUnsignedAccelerated", at: 68, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct4x8BitPackedSignedAccelerated", at: 72, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct4x8BitPackedMixedSignednessAccelerated", at: 76, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct16BitUnsignedAccelerated", at: 80, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct16BitSignedAccelerated", at: 84, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct16BitMixedSignednessAccelerated", at: 88, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct32BitUnsignedAccelerated", at: 92, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct32BitSignedAccelerated", at: 96, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct32BitMixedSignednessAccelerated", at: 100, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct64BitUnsignedAccelerated", at: 104, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct64BitSignedAccelerated", at: 108, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct64BitMixedSignednessAccelerated", at: 112, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating8BitUnsignedAccelerated", at: 116, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating8BitSignedAccelerated", at: 120, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating8BitMixedSignednessAccelerated", at: 124, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating4x8BitPackedUnsignedAccelerated", at: 128, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating4x8BitPackedSignedAccelerated", at: 132, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating4x8BitPackedMixedSignednessAccelerated", at: 136, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating16BitUnsignedAccelerated", at: 140, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating16BitSignedAccelerated", at: 144, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating16BitMixedSignednessAccelerated", at: 148, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating32BitUnsignedAccelerated", at: 152, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating32BitSignedAccelerated", at: 156, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating32BitMixedSignednessAccelerated", at: 160, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating64BitUnsignedAccelerated", at: 164, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating64BitSignedAccelerated", at: 168, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating64BitMixedSignednessAccelerated", at: 172, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "storageTexelBufferOffsetAlignmentBytes", at: 176, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "storageTexelBufferOffsetSingleTexelAlignment", at: 184, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "uniformTexelBufferOffsetAlignmentBytes", at: 192, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "uniformTexelBufferOffsetSingleTexelAlignment", at: 200, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxBufferSize", at: 208, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(188, 4), s(204, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 188, size: 4 }, Span { at: 204, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceToolProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -182,7 +179,7 @@ pub struct PhysicalDeviceToolProperties {
     pub description: [u8; 256],
     pub layer: [u8; 256],
 }
-structure!(PhysicalDeviceToolProperties, PHYSICAL_DEVICE_TOOL_PROPERTIES_LAYOUT, 1048);
+structure!(PhysicalDeviceToolProperties, PHYSICAL_DEVICE_TOOL_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_TOOL_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceToolProperties",
     size: 1048,
@@ -191,13 +188,13 @@ pub static PHYSICAL_DEVICE_TOOL_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("name", 16, 256, Ty::Char),
-        f("version", 272, 256, Ty::Char),
-        f("purposes", 528, 1, Ty::Flags(&TOOL_PURPOSE_FLAG_BITS_ENUM)),
-        f("description", 532, 256, Ty::Char),
-        f("layer", 788, 256, Ty::Char),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "name", at: 16, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
+        Field { name: "version", at: 272, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
+        Field { name: "purposes", at: 528, ty: Ty::Flags(&TOOL_PURPOSE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "description", at: 532, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
+        Field { name: "layer", at: 788, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
@@ -206,18 +203,17 @@ pub static PHYSICAL_DEVICE_TOOL_PROPERTIES_LAYOUT: Layout = Layout {
         Work::Text { at: 532, size: 256 },
         Work::Text { at: 788, size: 256 },
     ],
-    gaps: &[s(4, 4), s(1044, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 1044, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePrivateDataFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub private_data: Bool32,
 }
-structure!(PhysicalDevicePrivateDataFeatures, PHYSICAL_DEVICE_PRIVATE_DATA_FEATURES_LAYOUT, 24);
+structure!(PhysicalDevicePrivateDataFeatures, PHYSICAL_DEVICE_PRIVATE_DATA_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_PRIVATE_DATA_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePrivateDataFeatures",
     size: 24,
@@ -226,25 +222,24 @@ pub static PHYSICAL_DEVICE_PRIVATE_DATA_FEATURES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("privateData", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "privateData", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DevicePrivateDataCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub private_data_slot_request_count: u32,
 }
-structure!(DevicePrivateDataCreateInfo, DEVICE_PRIVATE_DATA_CREATE_INFO_LAYOUT, 24);
+structure!(DevicePrivateDataCreateInfo, DEVICE_PRIVATE_DATA_CREATE_INFO_LAYOUT);
 pub static DEVICE_PRIVATE_DATA_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkDevicePrivateDataCreateInfo",
     size: 24,
@@ -253,25 +248,24 @@ pub static DEVICE_PRIVATE_DATA_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("privateDataSlotRequestCount", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "privateDataSlotRequestCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PrivateDataSlotCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: PrivateDataSlotCreateFlags,
 }
-structure!(PrivateDataSlotCreateInfo, PRIVATE_DATA_SLOT_CREATE_INFO_LAYOUT, 24);
+structure!(PrivateDataSlotCreateInfo, PRIVATE_DATA_SLOT_CREATE_INFO_LAYOUT);
 pub static PRIVATE_DATA_SLOT_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkPrivateDataSlotCreateInfo",
     size: 24,
@@ -280,21 +274,20 @@ pub static PRIVATE_DATA_SLOT_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&PRIVATE_DATA_SLOT_CREATE_FLAG_BITS_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&PRIVATE_DATA_SLOT_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(PrivateDataSlot, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryBarrier2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -303,7 +296,7 @@ pub struct MemoryBarrier2 {
     pub dst_stage_mask: PipelineStageFlags2,
     pub dst_access_mask: AccessFlags2,
 }
-structure!(MemoryBarrier2, MEMORY_BARRIER2_LAYOUT, 48);
+structure!(MemoryBarrier2, MEMORY_BARRIER2_LAYOUT);
 pub static MEMORY_BARRIER2_LAYOUT: Layout = Layout {
     name: "VkMemoryBarrier2",
     size: 48,
@@ -312,22 +305,21 @@ pub static MEMORY_BARRIER2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcStageMask", 16, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM)).optional(),
-        f("srcAccessMask", 24, 1, Ty::Flags(&ACCESS_FLAG_BITS2_ENUM)).optional(),
-        f("dstStageMask", 32, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM)).optional(),
-        f("dstAccessMask", 40, 1, Ty::Flags(&ACCESS_FLAG_BITS2_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcStageMask", at: 16, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcAccessMask", at: 24, ty: Ty::Flags(&ACCESS_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstStageMask", at: 32, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstAccessMask", at: 40, ty: Ty::Flags(&ACCESS_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BufferMemoryBarrier2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -341,7 +333,7 @@ pub struct BufferMemoryBarrier2 {
     pub offset: u64,
     pub size: u64,
 }
-structure!(BufferMemoryBarrier2, BUFFER_MEMORY_BARRIER2_LAYOUT, 80);
+structure!(BufferMemoryBarrier2, BUFFER_MEMORY_BARRIER2_LAYOUT);
 pub static BUFFER_MEMORY_BARRIER2_LAYOUT: Layout = Layout {
     name: "VkBufferMemoryBarrier2",
     size: 80,
@@ -350,28 +342,27 @@ pub static BUFFER_MEMORY_BARRIER2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcStageMask", 16, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM)).optional(),
-        f("srcAccessMask", 24, 1, Ty::Flags(&ACCESS_FLAG_BITS2_ENUM)).optional(),
-        f("dstStageMask", 32, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM)).optional(),
-        f("dstAccessMask", 40, 1, Ty::Flags(&ACCESS_FLAG_BITS2_ENUM)).optional(),
-        f("srcQueueFamilyIndex", 48, 1, Ty::U32),
-        f("dstQueueFamilyIndex", 52, 1, Ty::U32),
-        f("buffer", 56, 1, Ty::Handle(HandleType::Buffer)),
-        f("offset", 64, 1, Ty::U64),
-        f("size", 72, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcStageMask", at: 16, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcAccessMask", at: 24, ty: Ty::Flags(&ACCESS_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstStageMask", at: 32, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstAccessMask", at: 40, ty: Ty::Flags(&ACCESS_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcQueueFamilyIndex", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstQueueFamilyIndex", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "buffer", at: 56, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 64, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 72, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 56, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageMemoryBarrier2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -386,7 +377,7 @@ pub struct ImageMemoryBarrier2 {
     pub image: Image,
     pub subresource_range: ImageSubresourceRange,
 }
-structure!(ImageMemoryBarrier2, IMAGE_MEMORY_BARRIER2_LAYOUT, 96);
+structure!(ImageMemoryBarrier2, IMAGE_MEMORY_BARRIER2_LAYOUT);
 pub static IMAGE_MEMORY_BARRIER2_LAYOUT: Layout = Layout {
     name: "VkImageMemoryBarrier2",
     size: 96,
@@ -395,29 +386,28 @@ pub static IMAGE_MEMORY_BARRIER2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcStageMask", 16, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM)).optional(),
-        f("srcAccessMask", 24, 1, Ty::Flags(&ACCESS_FLAG_BITS2_ENUM)).optional(),
-        f("dstStageMask", 32, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM)).optional(),
-        f("dstAccessMask", 40, 1, Ty::Flags(&ACCESS_FLAG_BITS2_ENUM)).optional(),
-        f("oldLayout", 48, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("newLayout", 52, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("srcQueueFamilyIndex", 56, 1, Ty::U32),
-        f("dstQueueFamilyIndex", 60, 1, Ty::U32),
-        f("image", 64, 1, Ty::Handle(HandleType::Image)),
-        f("subresourceRange", 72, 1, Ty::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcStageMask", at: 16, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcAccessMask", at: 24, ty: Ty::Flags(&ACCESS_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstStageMask", at: 32, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstAccessMask", at: 40, ty: Ty::Flags(&ACCESS_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "oldLayout", at: 48, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "newLayout", at: 52, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcQueueFamilyIndex", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstQueueFamilyIndex", at: 60, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "image", at: 64, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subresourceRange", at: 72, ty: Ty::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 64, count: 1, ty: HandleType::Image },
     ],
-    gaps: &[s(4, 4), s(92, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 92, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DependencyInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -429,7 +419,7 @@ pub struct DependencyInfo {
     pub image_memory_barrier_count: u32,
     pub p_image_memory_barriers: Ptr<ImageMemoryBarrier2>,
 }
-structure!(DependencyInfo, DEPENDENCY_INFO_LAYOUT, 64);
+structure!(DependencyInfo, DEPENDENCY_INFO_LAYOUT);
 pub static DEPENDENCY_INFO_LAYOUT: Layout = Layout {
     name: "VkDependencyInfo",
     size: 64,
@@ -438,28 +428,27 @@ pub static DEPENDENCY_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("dependencyFlags", 16, 1, Ty::Flags(&DEPENDENCY_FLAG_BITS_ENUM)).optional(),
-        f("memoryBarrierCount", 20, 1, Ty::U32).optional(),
-        f("pMemoryBarriers", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_BARRIER2_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("bufferMemoryBarrierCount", 32, 1, Ty::U32).optional(),
-        f("pBufferMemoryBarriers", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_MEMORY_BARRIER2_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("imageMemoryBarrierCount", 48, 1, Ty::U32).optional(),
-        f("pImageMemoryBarriers", 56, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_MEMORY_BARRIER2_LAYOUT), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dependencyFlags", at: 16, ty: Ty::Flags(&DEPENDENCY_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memoryBarrierCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pMemoryBarriers", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_BARRIER2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferMemoryBarrierCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pBufferMemoryBarriers", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_MEMORY_BARRIER2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageMemoryBarrierCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pImageMemoryBarriers", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_MEMORY_BARRIER2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MEMORY_BARRIER2_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&BUFFER_MEMORY_BARRIER2_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&IMAGE_MEMORY_BARRIER2_LAYOUT), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MEMORY_BARRIER2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&BUFFER_MEMORY_BARRIER2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&IMAGE_MEMORY_BARRIER2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(36, 4), s(52, 4)],
-    keep: &[s(0, 4), s(20, 4), s(32, 4), s(48, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }, Span { at: 32, size: 4 }, Span { at: 48, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SemaphoreSubmitInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -468,7 +457,7 @@ pub struct SemaphoreSubmitInfo {
     pub stage_mask: PipelineStageFlags2,
     pub device_index: u32,
 }
-structure!(SemaphoreSubmitInfo, SEMAPHORE_SUBMIT_INFO_LAYOUT, 48);
+structure!(SemaphoreSubmitInfo, SEMAPHORE_SUBMIT_INFO_LAYOUT);
 pub static SEMAPHORE_SUBMIT_INFO_LAYOUT: Layout = Layout {
     name: "VkSemaphoreSubmitInfo",
     size: 48,
@@ -477,30 +466,29 @@ pub static SEMAPHORE_SUBMIT_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("semaphore", 16, 1, Ty::Handle(HandleType::Semaphore)),
-        f("value", 24, 1, Ty::U64),
-        f("stageMask", 32, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM)).optional(),
-        f("deviceIndex", 40, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "semaphore", at: 16, ty: Ty::Handle(HandleType::Semaphore), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "value", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stageMask", at: 32, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "deviceIndex", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Semaphore },
     ],
-    gaps: &[s(4, 4), s(44, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CommandBufferSubmitInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub command_buffer: CommandBuffer,
     pub device_mask: u32,
 }
-structure!(CommandBufferSubmitInfo, COMMAND_BUFFER_SUBMIT_INFO_LAYOUT, 32);
+structure!(CommandBufferSubmitInfo, COMMAND_BUFFER_SUBMIT_INFO_LAYOUT);
 pub static COMMAND_BUFFER_SUBMIT_INFO_LAYOUT: Layout = Layout {
     name: "VkCommandBufferSubmitInfo",
     size: 32,
@@ -509,21 +497,20 @@ pub static COMMAND_BUFFER_SUBMIT_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("commandBuffer", 16, 1, Ty::Handle(HandleType::CommandBuffer)),
-        f("deviceMask", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "commandBuffer", at: 16, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceMask", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SubmitInfo2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -535,7 +522,7 @@ pub struct SubmitInfo2 {
     pub signal_semaphore_info_count: u32,
     pub p_signal_semaphore_infos: Ptr<SemaphoreSubmitInfo>,
 }
-structure!(SubmitInfo2, SUBMIT_INFO2_LAYOUT, 64);
+structure!(SubmitInfo2, SUBMIT_INFO2_LAYOUT);
 pub static SUBMIT_INFO2_LAYOUT: Layout = Layout {
     name: "VkSubmitInfo2",
     size: 64,
@@ -544,34 +531,33 @@ pub static SUBMIT_INFO2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&SUBMIT_FLAG_BITS_ENUM)).optional(),
-        f("waitSemaphoreInfoCount", 20, 1, Ty::U32).optional(),
-        f("pWaitSemaphoreInfos", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_SUBMIT_INFO_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("commandBufferInfoCount", 32, 1, Ty::U32).optional(),
-        f("pCommandBufferInfos", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COMMAND_BUFFER_SUBMIT_INFO_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("signalSemaphoreInfoCount", 48, 1, Ty::U32).optional(),
-        f("pSignalSemaphoreInfos", 56, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_SUBMIT_INFO_LAYOUT), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&SUBMIT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "waitSemaphoreInfoCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pWaitSemaphoreInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_SUBMIT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "commandBufferInfoCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCommandBufferInfos", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COMMAND_BUFFER_SUBMIT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "signalSemaphoreInfoCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSignalSemaphoreInfos", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_SUBMIT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SEMAPHORE_SUBMIT_INFO_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&COMMAND_BUFFER_SUBMIT_INFO_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&SEMAPHORE_SUBMIT_INFO_LAYOUT), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SEMAPHORE_SUBMIT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&COMMAND_BUFFER_SUBMIT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&SEMAPHORE_SUBMIT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(36, 4), s(52, 4)],
-    keep: &[s(0, 4), s(20, 4), s(32, 4), s(48, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }, Span { at: 32, size: 4 }, Span { at: 48, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceSynchronization2Features {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub synchronization2: Bool32,
 }
-structure!(PhysicalDeviceSynchronization2Features, PHYSICAL_DEVICE_SYNCHRONIZATION2_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceSynchronization2Features, PHYSICAL_DEVICE_SYNCHRONIZATION2_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_SYNCHRONIZATION2_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceSynchronization2Features",
     size: 24,
@@ -580,19 +566,18 @@ pub static PHYSICAL_DEVICE_SYNCHRONIZATION2_FEATURES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("synchronization2", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "synchronization2", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BufferCopy2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -600,7 +585,7 @@ pub struct BufferCopy2 {
     pub dst_offset: u64,
     pub size: u64,
 }
-structure!(BufferCopy2, BUFFER_COPY2_LAYOUT, 40);
+structure!(BufferCopy2, BUFFER_COPY2_LAYOUT);
 pub static BUFFER_COPY2_LAYOUT: Layout = Layout {
     name: "VkBufferCopy2",
     size: 40,
@@ -609,21 +594,20 @@ pub static BUFFER_COPY2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcOffset", 16, 1, Ty::U64),
-        f("dstOffset", 24, 1, Ty::U64),
-        f("size", 32, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcOffset", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstOffset", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CopyBufferInfo2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -632,7 +616,7 @@ pub struct CopyBufferInfo2 {
     pub region_count: u32,
     pub p_regions: Ptr<BufferCopy2>,
 }
-structure!(CopyBufferInfo2, COPY_BUFFER_INFO2_LAYOUT, 48);
+structure!(CopyBufferInfo2, COPY_BUFFER_INFO2_LAYOUT);
 pub static COPY_BUFFER_INFO2_LAYOUT: Layout = Layout {
     name: "VkCopyBufferInfo2",
     size: 48,
@@ -641,25 +625,24 @@ pub static COPY_BUFFER_INFO2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcBuffer", 16, 1, Ty::Handle(HandleType::Buffer)),
-        f("dstBuffer", 24, 1, Ty::Handle(HandleType::Buffer)),
-        f("regionCount", 32, 1, Ty::U32),
-        f("pRegions", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_COPY2_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcBuffer", at: 16, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstBuffer", at: 24, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "regionCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_COPY2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Buffer },
         Work::Handles { at: 24, count: 1, ty: HandleType::Buffer },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&BUFFER_COPY2_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&BUFFER_COPY2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4), s(32, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageCopy2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -669,7 +652,7 @@ pub struct ImageCopy2 {
     pub dst_offset: Offset3D,
     pub extent: Extent3D,
 }
-structure!(ImageCopy2, IMAGE_COPY2_LAYOUT, 88);
+structure!(ImageCopy2, IMAGE_COPY2_LAYOUT);
 pub static IMAGE_COPY2_LAYOUT: Layout = Layout {
     name: "VkImageCopy2",
     size: 88,
@@ -678,23 +661,22 @@ pub static IMAGE_COPY2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcSubresource", 16, 1, Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT)),
-        f("srcOffset", 32, 1, Ty::Struct(&OFFSET3_D_LAYOUT)),
-        f("dstSubresource", 44, 1, Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT)),
-        f("dstOffset", 60, 1, Ty::Struct(&OFFSET3_D_LAYOUT)),
-        f("extent", 72, 1, Ty::Struct(&EXTENT3_D_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcSubresource", at: 16, ty: Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcOffset", at: 32, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstSubresource", at: 44, ty: Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstOffset", at: 60, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extent", at: 72, ty: Ty::Struct(&EXTENT3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(84, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 84, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CopyImageInfo2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -705,7 +687,7 @@ pub struct CopyImageInfo2 {
     pub region_count: u32,
     pub p_regions: Ptr<ImageCopy2>,
 }
-structure!(CopyImageInfo2, COPY_IMAGE_INFO2_LAYOUT, 56);
+structure!(CopyImageInfo2, COPY_IMAGE_INFO2_LAYOUT);
 pub static COPY_IMAGE_INFO2_LAYOUT: Layout = Layout {
     name: "VkCopyImageInfo2",
     size: 56,
@@ -714,27 +696,26 @@ pub static COPY_IMAGE_INFO2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcImage", 16, 1, Ty::Handle(HandleType::Image)),
-        f("srcImageLayout", 24, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("dstImage", 32, 1, Ty::Handle(HandleType::Image)),
-        f("dstImageLayout", 40, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("regionCount", 44, 1, Ty::U32),
-        f("pRegions", 48, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_COPY2_LAYOUT), len: Len::At(here(44, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcImage", at: 16, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcImageLayout", at: 24, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstImage", at: 32, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstImageLayout", at: 40, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "regionCount", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_COPY2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Image },
         Work::Handles { at: 32, count: 1, ty: HandleType::Image },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&IMAGE_COPY2_LAYOUT), len: Len::At(here(44, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&IMAGE_COPY2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4), s(44, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 44, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BufferImageCopy2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -745,7 +726,7 @@ pub struct BufferImageCopy2 {
     pub image_offset: Offset3D,
     pub image_extent: Extent3D,
 }
-structure!(BufferImageCopy2, BUFFER_IMAGE_COPY2_LAYOUT, 72);
+structure!(BufferImageCopy2, BUFFER_IMAGE_COPY2_LAYOUT);
 pub static BUFFER_IMAGE_COPY2_LAYOUT: Layout = Layout {
     name: "VkBufferImageCopy2",
     size: 72,
@@ -754,24 +735,23 @@ pub static BUFFER_IMAGE_COPY2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("bufferOffset", 16, 1, Ty::U64),
-        f("bufferRowLength", 24, 1, Ty::U32),
-        f("bufferImageHeight", 28, 1, Ty::U32),
-        f("imageSubresource", 32, 1, Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT)),
-        f("imageOffset", 48, 1, Ty::Struct(&OFFSET3_D_LAYOUT)),
-        f("imageExtent", 60, 1, Ty::Struct(&EXTENT3_D_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "bufferOffset", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferRowLength", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferImageHeight", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageSubresource", at: 32, ty: Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageOffset", at: 48, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageExtent", at: 60, ty: Ty::Struct(&EXTENT3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CopyBufferToImageInfo2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -781,7 +761,7 @@ pub struct CopyBufferToImageInfo2 {
     pub region_count: u32,
     pub p_regions: Ptr<BufferImageCopy2>,
 }
-structure!(CopyBufferToImageInfo2, COPY_BUFFER_TO_IMAGE_INFO2_LAYOUT, 48);
+structure!(CopyBufferToImageInfo2, COPY_BUFFER_TO_IMAGE_INFO2_LAYOUT);
 pub static COPY_BUFFER_TO_IMAGE_INFO2_LAYOUT: Layout = Layout {
     name: "VkCopyBufferToImageInfo2",
     size: 48,
@@ -790,26 +770,25 @@ pub static COPY_BUFFER_TO_IMAGE_INFO2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcBuffer", 16, 1, Ty::Handle(HandleType::Buffer)),
-        f("dstImage", 24, 1, Ty::Handle(HandleType::Image)),
-        f("dstImageLayout", 32, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("regionCount", 36, 1, Ty::U32),
-        f("pRegions", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_IMAGE_COPY2_LAYOUT), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcBuffer", at: 16, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstImage", at: 24, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstImageLayout", at: 32, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "regionCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_IMAGE_COPY2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Buffer },
         Work::Handles { at: 24, count: 1, ty: HandleType::Image },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&BUFFER_IMAGE_COPY2_LAYOUT), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&BUFFER_IMAGE_COPY2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(36, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 36, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CopyImageToBufferInfo2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -819,7 +798,7 @@ pub struct CopyImageToBufferInfo2 {
     pub region_count: u32,
     pub p_regions: Ptr<BufferImageCopy2>,
 }
-structure!(CopyImageToBufferInfo2, COPY_IMAGE_TO_BUFFER_INFO2_LAYOUT, 56);
+structure!(CopyImageToBufferInfo2, COPY_IMAGE_TO_BUFFER_INFO2_LAYOUT);
 pub static COPY_IMAGE_TO_BUFFER_INFO2_LAYOUT: Layout = Layout {
     name: "VkCopyImageToBufferInfo2",
     size: 56,
@@ -828,32 +807,31 @@ pub static COPY_IMAGE_TO_BUFFER_INFO2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcImage", 16, 1, Ty::Handle(HandleType::Image)),
-        f("srcImageLayout", 24, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("dstBuffer", 32, 1, Ty::Handle(HandleType::Buffer)),
-        f("regionCount", 40, 1, Ty::U32),
-        f("pRegions", 48, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_IMAGE_COPY2_LAYOUT), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcImage", at: 16, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcImageLayout", at: 24, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstBuffer", at: 32, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "regionCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_IMAGE_COPY2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Image },
         Work::Handles { at: 32, count: 1, ty: HandleType::Buffer },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&BUFFER_IMAGE_COPY2_LAYOUT), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&BUFFER_IMAGE_COPY2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4), s(44, 4)],
-    keep: &[s(0, 4), s(40, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 40, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceTextureCompressionASTCHDRFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub texture_compression_astc_hdr: Bool32,
 }
-structure!(PhysicalDeviceTextureCompressionASTCHDRFeatures, PHYSICAL_DEVICE_TEXTURE_COMPRESSION_ASTCHDR_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceTextureCompressionASTCHDRFeatures, PHYSICAL_DEVICE_TEXTURE_COMPRESSION_ASTCHDR_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_TEXTURE_COMPRESSION_ASTCHDR_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceTextureCompressionASTCHDRFeatures",
     size: 24,
@@ -862,19 +840,18 @@ pub static PHYSICAL_DEVICE_TEXTURE_COMPRESSION_ASTCHDR_FEATURES_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("textureCompressionASTC_HDR", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "textureCompressionASTC_HDR", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct FormatProperties3 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -882,7 +859,7 @@ pub struct FormatProperties3 {
     pub optimal_tiling_features: FormatFeatureFlags2,
     pub buffer_features: FormatFeatureFlags2,
 }
-structure!(FormatProperties3, FORMAT_PROPERTIES3_LAYOUT, 40);
+structure!(FormatProperties3, FORMAT_PROPERTIES3_LAYOUT);
 pub static FORMAT_PROPERTIES3_LAYOUT: Layout = Layout {
     name: "VkFormatProperties3",
     size: 40,
@@ -891,27 +868,26 @@ pub static FORMAT_PROPERTIES3_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("linearTilingFeatures", 16, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM)).optional(),
-        f("optimalTilingFeatures", 24, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM)).optional(),
-        f("bufferFeatures", 32, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "linearTilingFeatures", at: 16, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "optimalTilingFeatures", at: 24, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "bufferFeatures", at: 32, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMaintenance4Features {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub maintenance4: Bool32,
 }
-structure!(PhysicalDeviceMaintenance4Features, PHYSICAL_DEVICE_MAINTENANCE4_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceMaintenance4Features, PHYSICAL_DEVICE_MAINTENANCE4_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_MAINTENANCE4_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMaintenance4Features",
     size: 24,
@@ -920,25 +896,24 @@ pub static PHYSICAL_DEVICE_MAINTENANCE4_FEATURES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maintenance4", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maintenance4", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMaintenance4Properties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_buffer_size: u64,
 }
-structure!(PhysicalDeviceMaintenance4Properties, PHYSICAL_DEVICE_MAINTENANCE4_PROPERTIES_LAYOUT, 24);
+structure!(PhysicalDeviceMaintenance4Properties, PHYSICAL_DEVICE_MAINTENANCE4_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_MAINTENANCE4_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMaintenance4Properties",
     size: 24,
@@ -947,25 +922,24 @@ pub static PHYSICAL_DEVICE_MAINTENANCE4_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxBufferSize", 16, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxBufferSize", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceBufferMemoryRequirements {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_create_info: Ptr<BufferCreateInfo>,
 }
-structure!(DeviceBufferMemoryRequirements, DEVICE_BUFFER_MEMORY_REQUIREMENTS_LAYOUT, 24);
+structure!(DeviceBufferMemoryRequirements, DEVICE_BUFFER_MEMORY_REQUIREMENTS_LAYOUT);
 pub static DEVICE_BUFFER_MEMORY_REQUIREMENTS_LAYOUT: Layout = Layout {
     name: "VkDeviceBufferMemoryRequirements",
     size: 24,
@@ -974,27 +948,26 @@ pub static DEVICE_BUFFER_MEMORY_REQUIREMENTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pCreateInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BUFFER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceImageMemoryRequirements {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_create_info: Ptr<ImageCreateInfo>,
     pub plane_aspect: ImageAspectFlagBits,
 }
-structure!(DeviceImageMemoryRequirements, DEVICE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT, 32);
+structure!(DeviceImageMemoryRequirements, DEVICE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT);
 pub static DEVICE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT: Layout = Layout {
     name: "VkDeviceImageMemoryRequirements",
     size: 32,
@@ -1003,26 +976,25 @@ pub static DEVICE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pCreateInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("planeAspect", 24, 1, Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "planeAspect", at: 24, ty: Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&IMAGE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineCreationFeedback {
     pub flags: PipelineCreationFeedbackFlags,
     pub duration: u64,
 }
-structure!(PipelineCreationFeedback, PIPELINE_CREATION_FEEDBACK_LAYOUT, 16);
+structure!(PipelineCreationFeedback, PIPELINE_CREATION_FEEDBACK_LAYOUT);
 pub static PIPELINE_CREATION_FEEDBACK_LAYOUT: Layout = Layout {
     name: "VkPipelineCreationFeedback",
     size: 16,
@@ -1031,16 +1003,15 @@ pub static PIPELINE_CREATION_FEEDBACK_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("flags", 0, 1, Ty::Flags(&PIPELINE_CREATION_FEEDBACK_FLAG_BITS_ENUM)),
-        f("duration", 8, 1, Ty::U64),
+        Field { name: "flags", at: 0, ty: Ty::Flags(&PIPELINE_CREATION_FEEDBACK_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "duration", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineCreationFeedbackCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1048,7 +1019,7 @@ pub struct PipelineCreationFeedbackCreateInfo {
     pub pipeline_stage_creation_feedback_count: u32,
     pub p_pipeline_stage_creation_feedbacks: Ptr<PipelineCreationFeedback>,
 }
-structure!(PipelineCreationFeedbackCreateInfo, PIPELINE_CREATION_FEEDBACK_CREATE_INFO_LAYOUT, 40);
+structure!(PipelineCreationFeedbackCreateInfo, PIPELINE_CREATION_FEEDBACK_CREATE_INFO_LAYOUT);
 pub static PIPELINE_CREATION_FEEDBACK_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkPipelineCreationFeedbackCreateInfo",
     size: 40,
@@ -1057,29 +1028,28 @@ pub static PIPELINE_CREATION_FEEDBACK_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pPipelineCreationFeedback", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_CREATION_FEEDBACK_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
-        f("pipelineStageCreationFeedbackCount", 24, 1, Ty::U32).optional(),
-        f("pPipelineStageCreationFeedbacks", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_CREATION_FEEDBACK_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPipelineCreationFeedback", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_CREATION_FEEDBACK_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineStageCreationFeedbackCount", at: 24, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPipelineStageCreationFeedbacks", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_CREATION_FEEDBACK_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PIPELINE_CREATION_FEEDBACK_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&PIPELINE_CREATION_FEEDBACK_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&PIPELINE_CREATION_FEEDBACK_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4), s(24, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderTerminateInvocationFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_terminate_invocation: Bool32,
 }
-structure!(PhysicalDeviceShaderTerminateInvocationFeatures, PHYSICAL_DEVICE_SHADER_TERMINATE_INVOCATION_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceShaderTerminateInvocationFeatures, PHYSICAL_DEVICE_SHADER_TERMINATE_INVOCATION_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_TERMINATE_INVOCATION_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderTerminateInvocationFeatures",
     size: 24,
@@ -1088,25 +1058,24 @@ pub static PHYSICAL_DEVICE_SHADER_TERMINATE_INVOCATION_FEATURES_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderTerminateInvocation", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderTerminateInvocation", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderDemoteToHelperInvocationFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_demote_to_helper_invocation: Bool32,
 }
-structure!(PhysicalDeviceShaderDemoteToHelperInvocationFeatures, PHYSICAL_DEVICE_SHADER_DEMOTE_TO_HELPER_INVOCATION_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceShaderDemoteToHelperInvocationFeatures, PHYSICAL_DEVICE_SHADER_DEMOTE_TO_HELPER_INVOCATION_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_DEMOTE_TO_HELPER_INVOCATION_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderDemoteToHelperInvocationFeatures",
     size: 24,
@@ -1115,25 +1084,24 @@ pub static PHYSICAL_DEVICE_SHADER_DEMOTE_TO_HELPER_INVOCATION_FEATURES_LAYOUT: L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderDemoteToHelperInvocation", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderDemoteToHelperInvocation", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePipelineCreationCacheControlFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub pipeline_creation_cache_control: Bool32,
 }
-structure!(PhysicalDevicePipelineCreationCacheControlFeatures, PHYSICAL_DEVICE_PIPELINE_CREATION_CACHE_CONTROL_FEATURES_LAYOUT, 24);
+structure!(PhysicalDevicePipelineCreationCacheControlFeatures, PHYSICAL_DEVICE_PIPELINE_CREATION_CACHE_CONTROL_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_PIPELINE_CREATION_CACHE_CONTROL_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePipelineCreationCacheControlFeatures",
     size: 24,
@@ -1142,25 +1110,24 @@ pub static PHYSICAL_DEVICE_PIPELINE_CREATION_CACHE_CONTROL_FEATURES_LAYOUT: Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pipelineCreationCacheControl", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipelineCreationCacheControl", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceZeroInitializeWorkgroupMemoryFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_zero_initialize_workgroup_memory: Bool32,
 }
-structure!(PhysicalDeviceZeroInitializeWorkgroupMemoryFeatures, PHYSICAL_DEVICE_ZERO_INITIALIZE_WORKGROUP_MEMORY_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceZeroInitializeWorkgroupMemoryFeatures, PHYSICAL_DEVICE_ZERO_INITIALIZE_WORKGROUP_MEMORY_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_ZERO_INITIALIZE_WORKGROUP_MEMORY_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceZeroInitializeWorkgroupMemoryFeatures",
     size: 24,
@@ -1169,25 +1136,24 @@ pub static PHYSICAL_DEVICE_ZERO_INITIALIZE_WORKGROUP_MEMORY_FEATURES_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderZeroInitializeWorkgroupMemory", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderZeroInitializeWorkgroupMemory", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceImageRobustnessFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub robust_image_access: Bool32,
 }
-structure!(PhysicalDeviceImageRobustnessFeatures, PHYSICAL_DEVICE_IMAGE_ROBUSTNESS_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceImageRobustnessFeatures, PHYSICAL_DEVICE_IMAGE_ROBUSTNESS_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_IMAGE_ROBUSTNESS_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceImageRobustnessFeatures",
     size: 24,
@@ -1196,26 +1162,25 @@ pub static PHYSICAL_DEVICE_IMAGE_ROBUSTNESS_FEATURES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("robustImageAccess", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "robustImageAccess", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceSubgroupSizeControlFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub subgroup_size_control: Bool32,
     pub compute_full_subgroups: Bool32,
 }
-structure!(PhysicalDeviceSubgroupSizeControlFeatures, PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceSubgroupSizeControlFeatures, PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceSubgroupSizeControlFeatures",
     size: 24,
@@ -1224,20 +1189,19 @@ pub static PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("subgroupSizeControl", 16, 1, Ty::Bool32),
-        f("computeFullSubgroups", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "subgroupSizeControl", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "computeFullSubgroups", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceSubgroupSizeControlProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1246,7 +1210,7 @@ pub struct PhysicalDeviceSubgroupSizeControlProperties {
     pub max_compute_workgroup_subgroups: u32,
     pub required_subgroup_size_stages: ShaderStageFlags,
 }
-structure!(PhysicalDeviceSubgroupSizeControlProperties, PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_LAYOUT, 32);
+structure!(PhysicalDeviceSubgroupSizeControlProperties, PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceSubgroupSizeControlProperties",
     size: 32,
@@ -1255,28 +1219,27 @@ pub static PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("minSubgroupSize", 16, 1, Ty::U32),
-        f("maxSubgroupSize", 20, 1, Ty::U32),
-        f("maxComputeWorkgroupSubgroups", 24, 1, Ty::U32),
-        f("requiredSubgroupSizeStages", 28, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "minSubgroupSize", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxSubgroupSize", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxComputeWorkgroupSubgroups", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "requiredSubgroupSizeStages", at: 28, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineShaderStageRequiredSubgroupSizeCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub required_subgroup_size: u32,
 }
-structure!(PipelineShaderStageRequiredSubgroupSizeCreateInfo, PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_LAYOUT, 24);
+structure!(PipelineShaderStageRequiredSubgroupSizeCreateInfo, PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_LAYOUT);
 pub static PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkPipelineShaderStageRequiredSubgroupSizeCreateInfo",
     size: 24,
@@ -1285,26 +1248,25 @@ pub static PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_LAYOUT: Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("requiredSubgroupSize", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "requiredSubgroupSize", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceInlineUniformBlockFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub inline_uniform_block: Bool32,
     pub descriptor_binding_inline_uniform_block_update_after_bind: Bool32,
 }
-structure!(PhysicalDeviceInlineUniformBlockFeatures, PHYSICAL_DEVICE_INLINE_UNIFORM_BLOCK_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceInlineUniformBlockFeatures, PHYSICAL_DEVICE_INLINE_UNIFORM_BLOCK_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_INLINE_UNIFORM_BLOCK_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceInlineUniformBlockFeatures",
     size: 24,
@@ -1313,20 +1275,19 @@ pub static PHYSICAL_DEVICE_INLINE_UNIFORM_BLOCK_FEATURES_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("inlineUniformBlock", 16, 1, Ty::Bool32),
-        f("descriptorBindingInlineUniformBlockUpdateAfterBind", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "inlineUniformBlock", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBindingInlineUniformBlockUpdateAfterBind", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceInlineUniformBlockProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1336,7 +1297,7 @@ pub struct PhysicalDeviceInlineUniformBlockProperties {
     pub max_descriptor_set_inline_uniform_blocks: u32,
     pub max_descriptor_set_update_after_bind_inline_uniform_blocks: u32,
 }
-structure!(PhysicalDeviceInlineUniformBlockProperties, PHYSICAL_DEVICE_INLINE_UNIFORM_BLOCK_PROPERTIES_LAYOUT, 40);
+structure!(PhysicalDeviceInlineUniformBlockProperties, PHYSICAL_DEVICE_INLINE_UNIFORM_BLOCK_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_INLINE_UNIFORM_BLOCK_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceInlineUniformBlockProperties",
     size: 40,
@@ -1345,30 +1306,29 @@ pub static PHYSICAL_DEVICE_INLINE_UNIFORM_BLOCK_PROPERTIES_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxInlineUniformBlockSize", 16, 1, Ty::U32),
-        f("maxPerStageDescriptorInlineUniformBlocks", 20, 1, Ty::U32),
-        f("maxPerStageDescriptorUpdateAfterBindInlineUniformBlocks", 24, 1, Ty::U32),
-        f("maxDescriptorSetInlineUniformBlocks", 28, 1, Ty::U32),
-        f("maxDescriptorSetUpdateAfterBindInlineUniformBlocks", 32, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxInlineUniformBlockSize", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorInlineUniformBlocks", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorUpdateAfterBindInlineUniformBlocks", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetInlineUniformBlocks", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUpdateAfterBindInlineUniformBlocks", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct WriteDescriptorSetInlineUniformBlock {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub data_size: u32,
     pub p_data: Ptr<u8>,
 }
-structure!(WriteDescriptorSetInlineUniformBlock, WRITE_DESCRIPTOR_SET_INLINE_UNIFORM_BLOCK_LAYOUT, 32);
+structure!(WriteDescriptorSetInlineUniformBlock, WRITE_DESCRIPTOR_SET_INLINE_UNIFORM_BLOCK_LAYOUT);
 pub static WRITE_DESCRIPTOR_SET_INLINE_UNIFORM_BLOCK_LAYOUT: Layout = Layout {
     name: "VkWriteDescriptorSetInlineUniformBlock",
     size: 32,
@@ -1377,27 +1337,26 @@ pub static WRITE_DESCRIPTOR_SET_INLINE_UNIFORM_BLOCK_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("dataSize", 16, 1, Ty::U32),
-        f("pData", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dataSize", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorPoolInlineUniformBlockCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_inline_uniform_block_bindings: u32,
 }
-structure!(DescriptorPoolInlineUniformBlockCreateInfo, DESCRIPTOR_POOL_INLINE_UNIFORM_BLOCK_CREATE_INFO_LAYOUT, 24);
+structure!(DescriptorPoolInlineUniformBlockCreateInfo, DESCRIPTOR_POOL_INLINE_UNIFORM_BLOCK_CREATE_INFO_LAYOUT);
 pub static DESCRIPTOR_POOL_INLINE_UNIFORM_BLOCK_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkDescriptorPoolInlineUniformBlockCreateInfo",
     size: 24,
@@ -1406,25 +1365,24 @@ pub static DESCRIPTOR_POOL_INLINE_UNIFORM_BLOCK_CREATE_INFO_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxInlineUniformBlockBindings", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxInlineUniformBlockBindings", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderIntegerDotProductFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_integer_dot_product: Bool32,
 }
-structure!(PhysicalDeviceShaderIntegerDotProductFeatures, PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceShaderIntegerDotProductFeatures, PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderIntegerDotProductFeatures",
     size: 24,
@@ -1433,19 +1391,18 @@ pub static PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderIntegerDotProduct", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderIntegerDotProduct", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderIntegerDotProductProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1480,7 +1437,7 @@ pub struct PhysicalDeviceShaderIntegerDotProductProperties {
     pub integer_dot_product_accumulating_saturating64_bit_signed_accelerated: Bool32,
     pub integer_dot_product_accumulating_saturating64_bit_mixed_signedness_accelerated: Bool32,
 }
-structure!(PhysicalDeviceShaderIntegerDotProductProperties, PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES_LAYOUT, 136);
+structure!(PhysicalDeviceShaderIntegerDotProductProperties, PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderIntegerDotProductProperties",
     size: 136,
@@ -1489,48 +1446,47 @@ pub static PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES_LAYOUT: Layout 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("integerDotProduct8BitUnsignedAccelerated", 16, 1, Ty::Bool32),
-        f("integerDotProduct8BitSignedAccelerated", 20, 1, Ty::Bool32),
-        f("integerDotProduct8BitMixedSignednessAccelerated", 24, 1, Ty::Bool32),
-        f("integerDotProduct4x8BitPackedUnsignedAccelerated", 28, 1, Ty::Bool32),
-        f("integerDotProduct4x8BitPackedSignedAccelerated", 32, 1, Ty::Bool32),
-        f("integerDotProduct4x8BitPackedMixedSignednessAccelerated", 36, 1, Ty::Bool32),
-        f("integerDotProduct16BitUnsignedAccelerated", 40, 1, Ty::Bool32),
-        f("integerDotProduct16BitSignedAccelerated", 44, 1, Ty::Bool32),
-        f("integerDotProduct16BitMixedSignednessAccelerated", 48, 1, Ty::Bool32),
-        f("integerDotProduct32BitUnsignedAccelerated", 52, 1, Ty::Bool32),
-        f("integerDotProduct32BitSignedAccelerated", 56, 1, Ty::Bool32),
-        f("integerDotProduct32BitMixedSignednessAccelerated", 60, 1, Ty::Bool32),
-        f("integerDotProduct64BitUnsignedAccelerated", 64, 1, Ty::Bool32),
-        f("integerDotProduct64BitSignedAccelerated", 68, 1, Ty::Bool32),
-        f("integerDotProduct64BitMixedSignednessAccelerated", 72, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating8BitUnsignedAccelerated", 76, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating8BitSignedAccelerated", 80, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating8BitMixedSignednessAccelerated", 84, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating4x8BitPackedUnsignedAccelerated", 88, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating4x8BitPackedSignedAccelerated", 92, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating4x8BitPackedMixedSignednessAccelerated", 96, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating16BitUnsignedAccelerated", 100, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating16BitSignedAccelerated", 104, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating16BitMixedSignednessAccelerated", 108, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating32BitUnsignedAccelerated", 112, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating32BitSignedAccelerated", 116, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating32BitMixedSignednessAccelerated", 120, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating64BitUnsignedAccelerated", 124, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating64BitSignedAccelerated", 128, 1, Ty::Bool32),
-        f("integerDotProductAccumulatingSaturating64BitMixedSignednessAccelerated", 132, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "integerDotProduct8BitUnsignedAccelerated", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct8BitSignedAccelerated", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct8BitMixedSignednessAccelerated", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct4x8BitPackedUnsignedAccelerated", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct4x8BitPackedSignedAccelerated", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct4x8BitPackedMixedSignednessAccelerated", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct16BitUnsignedAccelerated", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct16BitSignedAccelerated", at: 44, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct16BitMixedSignednessAccelerated", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct32BitUnsignedAccelerated", at: 52, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct32BitSignedAccelerated", at: 56, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct32BitMixedSignednessAccelerated", at: 60, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct64BitUnsignedAccelerated", at: 64, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct64BitSignedAccelerated", at: 68, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProduct64BitMixedSignednessAccelerated", at: 72, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating8BitUnsignedAccelerated", at: 76, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating8BitSignedAccelerated", at: 80, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating8BitMixedSignednessAccelerated", at: 84, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating4x8BitPackedUnsignedAccelerated", at: 88, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating4x8BitPackedSignedAccelerated", at: 92, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating4x8BitPackedMixedSignednessAccelerated", at: 96, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating16BitUnsignedAccelerated", at: 100, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating16BitSignedAccelerated", at: 104, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating16BitMixedSignednessAccelerated", at: 108, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating32BitUnsignedAccelerated", at: 112, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating32BitSignedAccelerated", at: 116, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating32BitMixedSignednessAccelerated", at: 120, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating64BitUnsignedAccelerated", at: 124, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating64BitSignedAccelerated", at: 128, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "integerDotProductAccumulatingSaturating64BitMixedSignednessAccelerated", at: 132, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceTexelBufferAlignmentProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1539,7 +1495,7 @@ pub struct PhysicalDeviceTexelBufferAlignmentProperties {
     pub uniform_texel_buffer_offset_alignment_bytes: u64,
     pub uniform_texel_buffer_offset_single_texel_alignment: Bool32,
 }
-structure!(PhysicalDeviceTexelBufferAlignmentProperties, PHYSICAL_DEVICE_TEXEL_BUFFER_ALIGNMENT_PROPERTIES_LAYOUT, 48);
+structure!(PhysicalDeviceTexelBufferAlignmentProperties, PHYSICAL_DEVICE_TEXEL_BUFFER_ALIGNMENT_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_TEXEL_BUFFER_ALIGNMENT_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceTexelBufferAlignmentProperties",
     size: 48,
@@ -1548,22 +1504,21 @@ pub static PHYSICAL_DEVICE_TEXEL_BUFFER_ALIGNMENT_PROPERTIES_LAYOUT: Layout = La
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("storageTexelBufferOffsetAlignmentBytes", 16, 1, Ty::U64),
-        f("storageTexelBufferOffsetSingleTexelAlignment", 24, 1, Ty::Bool32),
-        f("uniformTexelBufferOffsetAlignmentBytes", 32, 1, Ty::U64),
-        f("uniformTexelBufferOffsetSingleTexelAlignment", 40, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "storageTexelBufferOffsetAlignmentBytes", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "storageTexelBufferOffsetSingleTexelAlignment", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "uniformTexelBufferOffsetAlignmentBytes", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "uniformTexelBufferOffsetSingleTexelAlignment", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4), s(44, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageBlit2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1572,7 +1527,7 @@ pub struct ImageBlit2 {
     pub dst_subresource: ImageSubresourceLayers,
     pub dst_offsets: [Offset3D; 2],
 }
-structure!(ImageBlit2, IMAGE_BLIT2_LAYOUT, 96);
+structure!(ImageBlit2, IMAGE_BLIT2_LAYOUT);
 pub static IMAGE_BLIT2_LAYOUT: Layout = Layout {
     name: "VkImageBlit2",
     size: 96,
@@ -1581,22 +1536,21 @@ pub static IMAGE_BLIT2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcSubresource", 16, 1, Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT)),
-        f("srcOffsets", 32, 2, Ty::Struct(&OFFSET3_D_LAYOUT)),
-        f("dstSubresource", 56, 1, Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT)),
-        f("dstOffsets", 72, 2, Ty::Struct(&OFFSET3_D_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcSubresource", at: 16, ty: Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcOffsets", at: 32, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 2, is_optional: false, is_extern_sync: false },
+        Field { name: "dstSubresource", at: 56, ty: Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstOffsets", at: 72, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 2, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BlitImageInfo2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1608,7 +1562,7 @@ pub struct BlitImageInfo2 {
     pub p_regions: Ptr<ImageBlit2>,
     pub filter: Filter,
 }
-structure!(BlitImageInfo2, BLIT_IMAGE_INFO2_LAYOUT, 64);
+structure!(BlitImageInfo2, BLIT_IMAGE_INFO2_LAYOUT);
 pub static BLIT_IMAGE_INFO2_LAYOUT: Layout = Layout {
     name: "VkBlitImageInfo2",
     size: 64,
@@ -1617,28 +1571,27 @@ pub static BLIT_IMAGE_INFO2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcImage", 16, 1, Ty::Handle(HandleType::Image)),
-        f("srcImageLayout", 24, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("dstImage", 32, 1, Ty::Handle(HandleType::Image)),
-        f("dstImageLayout", 40, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("regionCount", 44, 1, Ty::U32),
-        f("pRegions", 48, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_BLIT2_LAYOUT), len: Len::At(here(44, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("filter", 56, 1, Ty::Enum(&FILTER_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcImage", at: 16, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcImageLayout", at: 24, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstImage", at: 32, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstImageLayout", at: 40, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "regionCount", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_BLIT2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "filter", at: 56, ty: Ty::Enum(&FILTER_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Image },
         Work::Handles { at: 32, count: 1, ty: HandleType::Image },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&IMAGE_BLIT2_LAYOUT), len: Len::At(here(44, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&IMAGE_BLIT2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4), s(60, 4)],
-    keep: &[s(0, 4), s(44, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }, Span { at: 60, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 44, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageResolve2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1648,7 +1601,7 @@ pub struct ImageResolve2 {
     pub dst_offset: Offset3D,
     pub extent: Extent3D,
 }
-structure!(ImageResolve2, IMAGE_RESOLVE2_LAYOUT, 88);
+structure!(ImageResolve2, IMAGE_RESOLVE2_LAYOUT);
 pub static IMAGE_RESOLVE2_LAYOUT: Layout = Layout {
     name: "VkImageResolve2",
     size: 88,
@@ -1657,23 +1610,22 @@ pub static IMAGE_RESOLVE2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcSubresource", 16, 1, Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT)),
-        f("srcOffset", 32, 1, Ty::Struct(&OFFSET3_D_LAYOUT)),
-        f("dstSubresource", 44, 1, Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT)),
-        f("dstOffset", 60, 1, Ty::Struct(&OFFSET3_D_LAYOUT)),
-        f("extent", 72, 1, Ty::Struct(&EXTENT3_D_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcSubresource", at: 16, ty: Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcOffset", at: 32, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstSubresource", at: 44, ty: Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstOffset", at: 60, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extent", at: 72, ty: Ty::Struct(&EXTENT3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(84, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 84, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ResolveImageInfo2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1684,7 +1636,7 @@ pub struct ResolveImageInfo2 {
     pub region_count: u32,
     pub p_regions: Ptr<ImageResolve2>,
 }
-structure!(ResolveImageInfo2, RESOLVE_IMAGE_INFO2_LAYOUT, 56);
+structure!(ResolveImageInfo2, RESOLVE_IMAGE_INFO2_LAYOUT);
 pub static RESOLVE_IMAGE_INFO2_LAYOUT: Layout = Layout {
     name: "VkResolveImageInfo2",
     size: 56,
@@ -1693,27 +1645,26 @@ pub static RESOLVE_IMAGE_INFO2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcImage", 16, 1, Ty::Handle(HandleType::Image)),
-        f("srcImageLayout", 24, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("dstImage", 32, 1, Ty::Handle(HandleType::Image)),
-        f("dstImageLayout", 40, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("regionCount", 44, 1, Ty::U32),
-        f("pRegions", 48, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_RESOLVE2_LAYOUT), len: Len::At(here(44, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcImage", at: 16, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcImageLayout", at: 24, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstImage", at: 32, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstImageLayout", at: 40, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "regionCount", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_RESOLVE2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Image },
         Work::Handles { at: 32, count: 1, ty: HandleType::Image },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&IMAGE_RESOLVE2_LAYOUT), len: Len::At(here(44, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&IMAGE_RESOLVE2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4), s(44, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 44, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderingAttachmentInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1726,7 +1677,7 @@ pub struct RenderingAttachmentInfo {
     pub store_op: AttachmentStoreOp,
     pub clear_value: ClearValue,
 }
-structure!(RenderingAttachmentInfo, RENDERING_ATTACHMENT_INFO_LAYOUT, 72);
+structure!(RenderingAttachmentInfo, RENDERING_ATTACHMENT_INFO_LAYOUT);
 pub static RENDERING_ATTACHMENT_INFO_LAYOUT: Layout = Layout {
     name: "VkRenderingAttachmentInfo",
     size: 72,
@@ -1735,28 +1686,27 @@ pub static RENDERING_ATTACHMENT_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("imageView", 16, 1, Ty::Handle(HandleType::ImageView)).optional(),
-        f("imageLayout", 24, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("resolveMode", 28, 1, Ty::Flags(&RESOLVE_MODE_FLAG_BITS_ENUM)).optional(),
-        f("resolveImageView", 32, 1, Ty::Handle(HandleType::ImageView)).optional(),
-        f("resolveImageLayout", 40, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("loadOp", 44, 1, Ty::Enum(&ATTACHMENT_LOAD_OP_ENUM)),
-        f("storeOp", 48, 1, Ty::Enum(&ATTACHMENT_STORE_OP_ENUM)),
-        f("clearValue", 52, 1, Ty::Struct(&CLEAR_VALUE_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "imageView", at: 16, ty: Ty::Handle(HandleType::ImageView), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "imageLayout", at: 24, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "resolveMode", at: 28, ty: Ty::Flags(&RESOLVE_MODE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "resolveImageView", at: 32, ty: Ty::Handle(HandleType::ImageView), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "resolveImageLayout", at: 40, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "loadOp", at: 44, ty: Ty::Enum(&ATTACHMENT_LOAD_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "storeOp", at: 48, ty: Ty::Enum(&ATTACHMENT_STORE_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "clearValue", at: 52, ty: Ty::Struct(&CLEAR_VALUE_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::ImageView },
         Work::Handles { at: 32, count: 1, ty: HandleType::ImageView },
     ],
-    gaps: &[s(4, 4), s(68, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 68, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderingInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1769,7 +1719,7 @@ pub struct RenderingInfo {
     pub p_depth_attachment: Ptr<RenderingAttachmentInfo>,
     pub p_stencil_attachment: Ptr<RenderingAttachmentInfo>,
 }
-structure!(RenderingInfo, RENDERING_INFO_LAYOUT, 72);
+structure!(RenderingInfo, RENDERING_INFO_LAYOUT);
 pub static RENDERING_INFO_LAYOUT: Layout = Layout {
     name: "VkRenderingInfo",
     size: 72,
@@ -1778,29 +1728,28 @@ pub static RENDERING_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&RENDERING_FLAG_BITS_ENUM)).optional(),
-        f("renderArea", 20, 1, Ty::Struct(&RECT2_D_LAYOUT)),
-        f("layerCount", 36, 1, Ty::U32),
-        f("viewMask", 40, 1, Ty::U32),
-        f("colorAttachmentCount", 44, 1, Ty::U32).optional(),
-        f("pColorAttachments", 48, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_ATTACHMENT_INFO_LAYOUT), len: Len::At(here(44, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pDepthAttachment", 56, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_ATTACHMENT_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pStencilAttachment", 64, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_ATTACHMENT_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&RENDERING_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "renderArea", at: 20, ty: Ty::Struct(&RECT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layerCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "viewMask", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "colorAttachmentCount", at: 44, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pColorAttachments", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_ATTACHMENT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDepthAttachment", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_ATTACHMENT_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStencilAttachment", at: 64, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_ATTACHMENT_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&RENDERING_ATTACHMENT_INFO_LAYOUT), len: Len::At(here(44, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&RENDERING_ATTACHMENT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&RENDERING_ATTACHMENT_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 64, pointer: &Pointer { to: Target::Struct(&RENDERING_ATTACHMENT_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(44, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 44, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineRenderingCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1810,7 +1759,7 @@ pub struct PipelineRenderingCreateInfo {
     pub depth_attachment_format: Format,
     pub stencil_attachment_format: Format,
 }
-structure!(PipelineRenderingCreateInfo, PIPELINE_RENDERING_CREATE_INFO_LAYOUT, 40);
+structure!(PipelineRenderingCreateInfo, PIPELINE_RENDERING_CREATE_INFO_LAYOUT);
 pub static PIPELINE_RENDERING_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkPipelineRenderingCreateInfo",
     size: 40,
@@ -1819,30 +1768,29 @@ pub static PIPELINE_RENDERING_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("viewMask", 16, 1, Ty::U32),
-        f("colorAttachmentCount", 20, 1, Ty::U32).optional(),
-        f("pColorAttachmentFormats", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(20, 4)), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None })),
-        f("depthAttachmentFormat", 32, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("stencilAttachmentFormat", 36, 1, Ty::Enum(&FORMAT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "viewMask", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "colorAttachmentCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pColorAttachmentFormats", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthAttachmentFormat", at: 32, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stencilAttachmentFormat", at: 36, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(20, 4)), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(20, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDynamicRenderingFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub dynamic_rendering: Bool32,
 }
-structure!(PhysicalDeviceDynamicRenderingFeatures, PHYSICAL_DEVICE_DYNAMIC_RENDERING_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceDynamicRenderingFeatures, PHYSICAL_DEVICE_DYNAMIC_RENDERING_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_DYNAMIC_RENDERING_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDynamicRenderingFeatures",
     size: 24,
@@ -1851,19 +1799,18 @@ pub static PHYSICAL_DEVICE_DYNAMIC_RENDERING_FEATURES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("dynamicRendering", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dynamicRendering", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CommandBufferInheritanceRenderingInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1875,7 +1822,7 @@ pub struct CommandBufferInheritanceRenderingInfo {
     pub stencil_attachment_format: Format,
     pub rasterization_samples: SampleCountFlagBits,
 }
-structure!(CommandBufferInheritanceRenderingInfo, COMMAND_BUFFER_INHERITANCE_RENDERING_INFO_LAYOUT, 56);
+structure!(CommandBufferInheritanceRenderingInfo, COMMAND_BUFFER_INHERITANCE_RENDERING_INFO_LAYOUT);
 pub static COMMAND_BUFFER_INHERITANCE_RENDERING_INFO_LAYOUT: Layout = Layout {
     name: "VkCommandBufferInheritanceRenderingInfo",
     size: 56,
@@ -1884,20 +1831,20 @@ pub static COMMAND_BUFFER_INHERITANCE_RENDERING_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&RENDERING_FLAG_BITS_ENUM)).optional(),
-        f("viewMask", 20, 1, Ty::U32),
-        f("colorAttachmentCount", 24, 1, Ty::U32).optional(),
-        f("pColorAttachmentFormats", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("depthAttachmentFormat", 40, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("stencilAttachmentFormat", 44, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("rasterizationSamples", 48, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&RENDERING_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "viewMask", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "colorAttachmentCount", at: 24, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pColorAttachmentFormats", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthAttachmentFormat", at: 40, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stencilAttachmentFormat", at: 44, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "rasterizationSamples", at: 48, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4), s(52, 4)],
-    keep: &[s(0, 4), s(24, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }],
 };

@@ -2,13 +2,12 @@
 // VK_VERSION_1_3.
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceToolPropertiesParams {
     pub physical_device: PhysicalDevice,
     pub p_tool_count: Ptr<u32>,
     pub p_tool_properties: Ptr<PhysicalDeviceToolProperties>,
 }
-structure!(GetPhysicalDeviceToolPropertiesParams, GET_PHYSICAL_DEVICE_TOOL_PROPERTIES_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceToolPropertiesParams, GET_PHYSICAL_DEVICE_TOOL_PROPERTIES_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_TOOL_PROPERTIES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceToolProperties",
     size: 24,
@@ -17,27 +16,26 @@ pub static GET_PHYSICAL_DEVICE_TOOL_PROPERTIES_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pToolCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pToolProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_TOOL_PROPERTIES_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pToolCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pToolProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_TOOL_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_TOOL_PROPERTIES_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_TOOL_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceToolPropertiesOutputs {
     pub result: Result,
     pub p_tool_count: Ptr<u32>,
     pub p_tool_properties: Ptr<PhysicalDeviceToolProperties>,
 }
-structure!(GetPhysicalDeviceToolPropertiesOutputs, GET_PHYSICAL_DEVICE_TOOL_PROPERTIES_OUTPUTS_LAYOUT, 24);
+image!(GetPhysicalDeviceToolPropertiesOutputs, GET_PHYSICAL_DEVICE_TOOL_PROPERTIES_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_TOOL_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceToolProperties:outputs",
     size: 24,
@@ -46,15 +44,15 @@ pub static GET_PHYSICAL_DEVICE_TOOL_PROPERTIES_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pToolCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pToolProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_TOOL_PROPERTIES_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pToolCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pToolProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_TOOL_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_TOOL_PROPERTIES_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_TOOL_PROPERTIES_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceToolProperties = unsafe extern "system" fn(PhysicalDevice, Ptr<u32>, Ptr<PhysicalDeviceToolProperties>) -> Result;
@@ -72,14 +70,13 @@ pub static GET_PHYSICAL_DEVICE_TOOL_PROPERTIES_COMMAND: CommandDesc = CommandDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreatePrivateDataSlotParams {
     pub device: Device,
     pub p_create_info: Ptr<PrivateDataSlotCreateInfo>,
     pub p_allocator: Ptr<Opaque>,
     pub p_private_data_slot: Ptr<PrivateDataSlot>,
 }
-structure!(CreatePrivateDataSlotParams, CREATE_PRIVATE_DATA_SLOT_PARAMS_LAYOUT, 32);
+image!(CreatePrivateDataSlotParams, CREATE_PRIVATE_DATA_SLOT_PARAMS_LAYOUT);
 pub static CREATE_PRIVATE_DATA_SLOT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreatePrivateDataSlot",
     size: 32,
@@ -88,10 +85,10 @@ pub static CREATE_PRIVATE_DATA_SLOT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PRIVATE_DATA_SLOT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pPrivateDataSlot", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PrivateDataSlot), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PRIVATE_DATA_SLOT_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPrivateDataSlot", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PrivateDataSlot), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -104,12 +101,11 @@ pub static CREATE_PRIVATE_DATA_SLOT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreatePrivateDataSlotOutputs {
     pub result: Result,
     pub p_private_data_slot: Ptr<PrivateDataSlot>,
 }
-structure!(CreatePrivateDataSlotOutputs, CREATE_PRIVATE_DATA_SLOT_OUTPUTS_LAYOUT, 16);
+image!(CreatePrivateDataSlotOutputs, CREATE_PRIVATE_DATA_SLOT_OUTPUTS_LAYOUT);
 pub static CREATE_PRIVATE_DATA_SLOT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreatePrivateDataSlot:outputs",
     size: 16,
@@ -118,13 +114,13 @@ pub static CREATE_PRIVATE_DATA_SLOT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPrivateDataSlot", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PrivateDataSlot), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPrivateDataSlot", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PrivateDataSlot), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::PrivateDataSlot), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreatePrivateDataSlot = unsafe extern "system" fn(Device, Ptr<PrivateDataSlotCreateInfo>, Ptr<Opaque>, Ptr<PrivateDataSlot>) -> Result;
@@ -142,13 +138,12 @@ pub static CREATE_PRIVATE_DATA_SLOT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyPrivateDataSlotParams {
     pub device: Device,
     pub private_data_slot: PrivateDataSlot,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyPrivateDataSlotParams, DESTROY_PRIVATE_DATA_SLOT_PARAMS_LAYOUT, 24);
+image!(DestroyPrivateDataSlotParams, DESTROY_PRIVATE_DATA_SLOT_PARAMS_LAYOUT);
 pub static DESTROY_PRIVATE_DATA_SLOT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyPrivateDataSlot",
     size: 24,
@@ -157,9 +152,9 @@ pub static DESTROY_PRIVATE_DATA_SLOT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("privateDataSlot", 8, 1, Ty::Handle(HandleType::PrivateDataSlot)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "privateDataSlot", at: 8, ty: Ty::Handle(HandleType::PrivateDataSlot), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -180,7 +175,6 @@ pub static DESTROY_PRIVATE_DATA_SLOT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SetPrivateDataParams {
     pub device: Device,
     pub object_type: ObjectType,
@@ -188,7 +182,7 @@ pub struct SetPrivateDataParams {
     pub private_data_slot: PrivateDataSlot,
     pub data: u64,
 }
-structure!(SetPrivateDataParams, SET_PRIVATE_DATA_PARAMS_LAYOUT, 40);
+image!(SetPrivateDataParams, SET_PRIVATE_DATA_PARAMS_LAYOUT);
 pub static SET_PRIVATE_DATA_PARAMS_LAYOUT: Layout = Layout {
     name: "vkSetPrivateData",
     size: 40,
@@ -197,27 +191,26 @@ pub static SET_PRIVATE_DATA_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("objectType", 8, 1, Ty::Enum(&OBJECT_TYPE_ENUM)),
-        f("objectHandle", 16, 1, Ty::TypedHandle),
-        f("privateDataSlot", 24, 1, Ty::Handle(HandleType::PrivateDataSlot)),
-        f("data", 32, 1, Ty::U64),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "objectType", at: 8, ty: Ty::Enum(&OBJECT_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "objectHandle", at: 16, ty: Ty::TypedHandle, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "privateDataSlot", at: 24, ty: Ty::Handle(HandleType::PrivateDataSlot), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "data", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::TypedHandle { at: 16, ty: here(8, 4), numbering: ObjectNumbering::ObjectType },
+        Work::TypedHandle { at: 16, ty: Place { through: Place::HERE, at: 8, width: 4 }, numbering: ObjectNumbering::ObjectType },
         Work::Handles { at: 24, count: 1, ty: HandleType::PrivateDataSlot },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SetPrivateDataOutputs {
     pub result: Result,
 }
-structure!(SetPrivateDataOutputs, SET_PRIVATE_DATA_OUTPUTS_LAYOUT, 8);
+image!(SetPrivateDataOutputs, SET_PRIVATE_DATA_OUTPUTS_LAYOUT);
 pub static SET_PRIVATE_DATA_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkSetPrivateData:outputs",
     size: 8,
@@ -226,10 +219,10 @@ pub static SET_PRIVATE_DATA_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnSetPrivateData = unsafe extern "system" fn(Device, ObjectType, u64, PrivateDataSlot, u64) -> Result;
@@ -247,7 +240,6 @@ pub static SET_PRIVATE_DATA_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPrivateDataParams {
     pub device: Device,
     pub object_type: ObjectType,
@@ -255,7 +247,7 @@ pub struct GetPrivateDataParams {
     pub private_data_slot: PrivateDataSlot,
     pub p_data: Ptr<u64>,
 }
-structure!(GetPrivateDataParams, GET_PRIVATE_DATA_PARAMS_LAYOUT, 40);
+image!(GetPrivateDataParams, GET_PRIVATE_DATA_PARAMS_LAYOUT);
 pub static GET_PRIVATE_DATA_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPrivateData",
     size: 40,
@@ -264,28 +256,27 @@ pub static GET_PRIVATE_DATA_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("objectType", 8, 1, Ty::Enum(&OBJECT_TYPE_ENUM)),
-        f("objectHandle", 16, 1, Ty::TypedHandle),
-        f("privateDataSlot", 24, 1, Ty::Handle(HandleType::PrivateDataSlot)),
-        f("pData", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "objectType", at: 8, ty: Ty::Enum(&OBJECT_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "objectHandle", at: 16, ty: Ty::TypedHandle, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "privateDataSlot", at: 24, ty: Ty::Handle(HandleType::PrivateDataSlot), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::TypedHandle { at: 16, ty: here(8, 4), numbering: ObjectNumbering::ObjectType },
+        Work::TypedHandle { at: 16, ty: Place { through: Place::HERE, at: 8, width: 4 }, numbering: ObjectNumbering::ObjectType },
         Work::Handles { at: 24, count: 1, ty: HandleType::PrivateDataSlot },
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPrivateDataOutputs {
     pub p_data: Ptr<u64>,
 }
-structure!(GetPrivateDataOutputs, GET_PRIVATE_DATA_OUTPUTS_LAYOUT, 8);
+image!(GetPrivateDataOutputs, GET_PRIVATE_DATA_OUTPUTS_LAYOUT);
 pub static GET_PRIVATE_DATA_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPrivateData:outputs",
     size: 8,
@@ -294,7 +285,7 @@ pub static GET_PRIVATE_DATA_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pData", 0, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pData", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -317,12 +308,11 @@ pub static GET_PRIVATE_DATA_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdPipelineBarrier2Params {
     pub command_buffer: CommandBuffer,
     pub p_dependency_info: Ptr<DependencyInfo>,
 }
-structure!(CmdPipelineBarrier2Params, CMD_PIPELINE_BARRIER2_PARAMS_LAYOUT, 16);
+image!(CmdPipelineBarrier2Params, CMD_PIPELINE_BARRIER2_PARAMS_LAYOUT);
 pub static CMD_PIPELINE_BARRIER2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdPipelineBarrier2",
     size: 16,
@@ -331,8 +321,8 @@ pub static CMD_PIPELINE_BARRIER2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pDependencyInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEPENDENCY_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pDependencyInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEPENDENCY_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -352,14 +342,13 @@ pub static CMD_PIPELINE_BARRIER2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdWriteTimestamp2Params {
     pub command_buffer: CommandBuffer,
     pub stage: PipelineStageFlags2,
     pub query_pool: QueryPool,
     pub query: u32,
 }
-structure!(CmdWriteTimestamp2Params, CMD_WRITE_TIMESTAMP2_PARAMS_LAYOUT, 32);
+image!(CmdWriteTimestamp2Params, CMD_WRITE_TIMESTAMP2_PARAMS_LAYOUT);
 pub static CMD_WRITE_TIMESTAMP2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdWriteTimestamp2",
     size: 32,
@@ -368,16 +357,16 @@ pub static CMD_WRITE_TIMESTAMP2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("stage", 8, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM)).optional(),
-        f("queryPool", 16, 1, Ty::Handle(HandleType::QueryPool)),
-        f("query", 24, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "stage", at: 8, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "queryPool", at: 16, ty: Ty::Handle(HandleType::QueryPool), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "query", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 16, count: 1, ty: HandleType::QueryPool },
     ],
-    gaps: &[s(28, 4)],
+    gaps: &[Span { at: 28, size: 4 }],
     keep: &[],
 };
 pub type FnCmdWriteTimestamp2 = unsafe extern "system" fn(CommandBuffer, PipelineStageFlags2, QueryPool, u32);
@@ -391,14 +380,13 @@ pub static CMD_WRITE_TIMESTAMP2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct QueueSubmit2Params {
     pub queue: Queue,
     pub submit_count: u32,
     pub p_submits: Ptr<SubmitInfo2>,
     pub fence: Fence,
 }
-structure!(QueueSubmit2Params, QUEUE_SUBMIT2_PARAMS_LAYOUT, 32);
+image!(QueueSubmit2Params, QUEUE_SUBMIT2_PARAMS_LAYOUT);
 pub static QUEUE_SUBMIT2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkQueueSubmit2",
     size: 32,
@@ -407,26 +395,25 @@ pub static QUEUE_SUBMIT2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("queue", 0, 1, Ty::Handle(HandleType::Queue)).extern_sync(),
-        f("submitCount", 8, 1, Ty::U32).optional(),
-        f("pSubmits", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SUBMIT_INFO2_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("fence", 24, 1, Ty::Handle(HandleType::Fence)).optional().extern_sync(),
+        Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "submitCount", at: 8, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSubmits", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBMIT_INFO2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fence", at: 24, ty: Ty::Handle(HandleType::Fence), count: 1, is_optional: true, is_extern_sync: true },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Queue },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SUBMIT_INFO2_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SUBMIT_INFO2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Handles { at: 24, count: 1, ty: HandleType::Fence },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct QueueSubmit2Outputs {
     pub result: Result,
 }
-structure!(QueueSubmit2Outputs, QUEUE_SUBMIT2_OUTPUTS_LAYOUT, 8);
+image!(QueueSubmit2Outputs, QUEUE_SUBMIT2_OUTPUTS_LAYOUT);
 pub static QUEUE_SUBMIT2_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkQueueSubmit2:outputs",
     size: 8,
@@ -435,10 +422,10 @@ pub static QUEUE_SUBMIT2_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnQueueSubmit2 = unsafe extern "system" fn(Queue, u32, Ptr<SubmitInfo2>, Fence) -> Result;
@@ -456,12 +443,11 @@ pub static QUEUE_SUBMIT2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyBuffer2Params {
     pub command_buffer: CommandBuffer,
     pub p_copy_buffer_info: Ptr<CopyBufferInfo2>,
 }
-structure!(CmdCopyBuffer2Params, CMD_COPY_BUFFER2_PARAMS_LAYOUT, 16);
+image!(CmdCopyBuffer2Params, CMD_COPY_BUFFER2_PARAMS_LAYOUT);
 pub static CMD_COPY_BUFFER2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyBuffer2",
     size: 16,
@@ -470,8 +456,8 @@ pub static CMD_COPY_BUFFER2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pCopyBufferInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_BUFFER_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pCopyBufferInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_BUFFER_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -491,12 +477,11 @@ pub static CMD_COPY_BUFFER2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyImage2Params {
     pub command_buffer: CommandBuffer,
     pub p_copy_image_info: Ptr<CopyImageInfo2>,
 }
-structure!(CmdCopyImage2Params, CMD_COPY_IMAGE2_PARAMS_LAYOUT, 16);
+image!(CmdCopyImage2Params, CMD_COPY_IMAGE2_PARAMS_LAYOUT);
 pub static CMD_COPY_IMAGE2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyImage2",
     size: 16,
@@ -505,8 +490,8 @@ pub static CMD_COPY_IMAGE2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pCopyImageInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_IMAGE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pCopyImageInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_IMAGE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -526,12 +511,11 @@ pub static CMD_COPY_IMAGE2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyBufferToImage2Params {
     pub command_buffer: CommandBuffer,
     pub p_copy_buffer_to_image_info: Ptr<CopyBufferToImageInfo2>,
 }
-structure!(CmdCopyBufferToImage2Params, CMD_COPY_BUFFER_TO_IMAGE2_PARAMS_LAYOUT, 16);
+image!(CmdCopyBufferToImage2Params, CMD_COPY_BUFFER_TO_IMAGE2_PARAMS_LAYOUT);
 pub static CMD_COPY_BUFFER_TO_IMAGE2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyBufferToImage2",
     size: 16,
@@ -540,8 +524,8 @@ pub static CMD_COPY_BUFFER_TO_IMAGE2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pCopyBufferToImageInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_BUFFER_TO_IMAGE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pCopyBufferToImageInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_BUFFER_TO_IMAGE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -561,12 +545,11 @@ pub static CMD_COPY_BUFFER_TO_IMAGE2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyImageToBuffer2Params {
     pub command_buffer: CommandBuffer,
     pub p_copy_image_to_buffer_info: Ptr<CopyImageToBufferInfo2>,
 }
-structure!(CmdCopyImageToBuffer2Params, CMD_COPY_IMAGE_TO_BUFFER2_PARAMS_LAYOUT, 16);
+image!(CmdCopyImageToBuffer2Params, CMD_COPY_IMAGE_TO_BUFFER2_PARAMS_LAYOUT);
 pub static CMD_COPY_IMAGE_TO_BUFFER2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyImageToBuffer2",
     size: 16,
@@ -575,8 +558,8 @@ pub static CMD_COPY_IMAGE_TO_BUFFER2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pCopyImageToBufferInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_IMAGE_TO_BUFFER_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pCopyImageToBufferInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_IMAGE_TO_BUFFER_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -596,13 +579,12 @@ pub static CMD_COPY_IMAGE_TO_BUFFER2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceBufferMemoryRequirementsParams {
     pub device: Device,
     pub p_info: Ptr<DeviceBufferMemoryRequirements>,
     pub p_memory_requirements: Ptr<MemoryRequirements2>,
 }
-structure!(GetDeviceBufferMemoryRequirementsParams, GET_DEVICE_BUFFER_MEMORY_REQUIREMENTS_PARAMS_LAYOUT, 24);
+image!(GetDeviceBufferMemoryRequirementsParams, GET_DEVICE_BUFFER_MEMORY_REQUIREMENTS_PARAMS_LAYOUT);
 pub static GET_DEVICE_BUFFER_MEMORY_REQUIREMENTS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceBufferMemoryRequirements",
     size: 24,
@@ -611,9 +593,9 @@ pub static GET_DEVICE_BUFFER_MEMORY_REQUIREMENTS_PARAMS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_BUFFER_MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pMemoryRequirements", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_BUFFER_MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -625,11 +607,10 @@ pub static GET_DEVICE_BUFFER_MEMORY_REQUIREMENTS_PARAMS_LAYOUT: Layout = Layout 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceBufferMemoryRequirementsOutputs {
     pub p_memory_requirements: Ptr<MemoryRequirements2>,
 }
-structure!(GetDeviceBufferMemoryRequirementsOutputs, GET_DEVICE_BUFFER_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT, 8);
+image!(GetDeviceBufferMemoryRequirementsOutputs, GET_DEVICE_BUFFER_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT);
 pub static GET_DEVICE_BUFFER_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceBufferMemoryRequirements:outputs",
     size: 8,
@@ -638,7 +619,7 @@ pub static GET_DEVICE_BUFFER_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pMemoryRequirements", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -661,13 +642,12 @@ pub static GET_DEVICE_BUFFER_MEMORY_REQUIREMENTS_COMMAND: CommandDesc = CommandD
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceImageMemoryRequirementsParams {
     pub device: Device,
     pub p_info: Ptr<DeviceImageMemoryRequirements>,
     pub p_memory_requirements: Ptr<MemoryRequirements2>,
 }
-structure!(GetDeviceImageMemoryRequirementsParams, GET_DEVICE_IMAGE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT, 24);
+image!(GetDeviceImageMemoryRequirementsParams, GET_DEVICE_IMAGE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT);
 pub static GET_DEVICE_IMAGE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceImageMemoryRequirements",
     size: 24,
@@ -676,9 +656,9 @@ pub static GET_DEVICE_IMAGE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pMemoryRequirements", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -690,11 +670,10 @@ pub static GET_DEVICE_IMAGE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceImageMemoryRequirementsOutputs {
     pub p_memory_requirements: Ptr<MemoryRequirements2>,
 }
-structure!(GetDeviceImageMemoryRequirementsOutputs, GET_DEVICE_IMAGE_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT, 8);
+image!(GetDeviceImageMemoryRequirementsOutputs, GET_DEVICE_IMAGE_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT);
 pub static GET_DEVICE_IMAGE_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceImageMemoryRequirements:outputs",
     size: 8,
@@ -703,7 +682,7 @@ pub static GET_DEVICE_IMAGE_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pMemoryRequirements", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -726,14 +705,13 @@ pub static GET_DEVICE_IMAGE_MEMORY_REQUIREMENTS_COMMAND: CommandDesc = CommandDe
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceImageSparseMemoryRequirementsParams {
     pub device: Device,
     pub p_info: Ptr<DeviceImageMemoryRequirements>,
     pub p_sparse_memory_requirement_count: Ptr<u32>,
     pub p_sparse_memory_requirements: Ptr<SparseImageMemoryRequirements2>,
 }
-structure!(GetDeviceImageSparseMemoryRequirementsParams, GET_DEVICE_IMAGE_SPARSE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT, 32);
+image!(GetDeviceImageSparseMemoryRequirementsParams, GET_DEVICE_IMAGE_SPARSE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT);
 pub static GET_DEVICE_IMAGE_SPARSE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceImageSparseMemoryRequirements",
     size: 32,
@@ -742,28 +720,27 @@ pub static GET_DEVICE_IMAGE_SPARSE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSparseMemoryRequirementCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSparseMemoryRequirements", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSparseMemoryRequirementCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSparseMemoryRequirements", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEVICE_IMAGE_MEMORY_REQUIREMENTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceImageSparseMemoryRequirementsOutputs {
     pub p_sparse_memory_requirement_count: Ptr<u32>,
     pub p_sparse_memory_requirements: Ptr<SparseImageMemoryRequirements2>,
 }
-structure!(GetDeviceImageSparseMemoryRequirementsOutputs, GET_DEVICE_IMAGE_SPARSE_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT, 16);
+image!(GetDeviceImageSparseMemoryRequirementsOutputs, GET_DEVICE_IMAGE_SPARSE_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT);
 pub static GET_DEVICE_IMAGE_SPARSE_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceImageSparseMemoryRequirements:outputs",
     size: 16,
@@ -772,12 +749,12 @@ pub static GET_DEVICE_IMAGE_SPARSE_MEMORY_REQUIREMENTS_OUTPUTS_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pSparseMemoryRequirementCount", 0, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSparseMemoryRequirements", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(through(0, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "pSparseMemoryRequirementCount", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSparseMemoryRequirements", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(through(0, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SPARSE_IMAGE_MEMORY_REQUIREMENTS2_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
@@ -797,13 +774,12 @@ pub static GET_DEVICE_IMAGE_SPARSE_MEMORY_REQUIREMENTS_COMMAND: CommandDesc = Co
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetEvent2Params {
     pub command_buffer: CommandBuffer,
     pub event: Event,
     pub p_dependency_info: Ptr<DependencyInfo>,
 }
-structure!(CmdSetEvent2Params, CMD_SET_EVENT2_PARAMS_LAYOUT, 24);
+image!(CmdSetEvent2Params, CMD_SET_EVENT2_PARAMS_LAYOUT);
 pub static CMD_SET_EVENT2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetEvent2",
     size: 24,
@@ -812,9 +788,9 @@ pub static CMD_SET_EVENT2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("event", 8, 1, Ty::Handle(HandleType::Event)),
-        f("pDependencyInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEPENDENCY_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "event", at: 8, ty: Ty::Handle(HandleType::Event), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDependencyInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEPENDENCY_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -835,13 +811,12 @@ pub static CMD_SET_EVENT2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdResetEvent2Params {
     pub command_buffer: CommandBuffer,
     pub event: Event,
     pub stage_mask: PipelineStageFlags2,
 }
-structure!(CmdResetEvent2Params, CMD_RESET_EVENT2_PARAMS_LAYOUT, 24);
+image!(CmdResetEvent2Params, CMD_RESET_EVENT2_PARAMS_LAYOUT);
 pub static CMD_RESET_EVENT2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdResetEvent2",
     size: 24,
@@ -850,9 +825,9 @@ pub static CMD_RESET_EVENT2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("event", 8, 1, Ty::Handle(HandleType::Event)),
-        f("stageMask", 16, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM)).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "event", at: 8, ty: Ty::Handle(HandleType::Event), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stageMask", at: 16, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -872,14 +847,13 @@ pub static CMD_RESET_EVENT2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdWaitEvents2Params {
     pub command_buffer: CommandBuffer,
     pub event_count: u32,
     pub p_events: Ptr<Event>,
     pub p_dependency_infos: Ptr<DependencyInfo>,
 }
-structure!(CmdWaitEvents2Params, CMD_WAIT_EVENTS2_PARAMS_LAYOUT, 32);
+image!(CmdWaitEvents2Params, CMD_WAIT_EVENTS2_PARAMS_LAYOUT);
 pub static CMD_WAIT_EVENTS2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdWaitEvents2",
     size: 32,
@@ -888,18 +862,18 @@ pub static CMD_WAIT_EVENTS2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("eventCount", 8, 1, Ty::U32),
-        f("pEvents", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Event), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pDependencyInfos", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEPENDENCY_INFO_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "eventCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pEvents", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Event), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDependencyInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEPENDENCY_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Event), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DEPENDENCY_INFO_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Event), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DEPENDENCY_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 pub type FnCmdWaitEvents2 = unsafe extern "system" fn(CommandBuffer, u32, Ptr<Event>, Ptr<DependencyInfo>);
 pub static CMD_WAIT_EVENTS2_COMMAND: CommandDesc = CommandDesc {
@@ -912,12 +886,11 @@ pub static CMD_WAIT_EVENTS2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBlitImage2Params {
     pub command_buffer: CommandBuffer,
     pub p_blit_image_info: Ptr<BlitImageInfo2>,
 }
-structure!(CmdBlitImage2Params, CMD_BLIT_IMAGE2_PARAMS_LAYOUT, 16);
+image!(CmdBlitImage2Params, CMD_BLIT_IMAGE2_PARAMS_LAYOUT);
 pub static CMD_BLIT_IMAGE2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBlitImage2",
     size: 16,
@@ -926,8 +899,8 @@ pub static CMD_BLIT_IMAGE2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pBlitImageInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BLIT_IMAGE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pBlitImageInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BLIT_IMAGE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -947,12 +920,11 @@ pub static CMD_BLIT_IMAGE2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdResolveImage2Params {
     pub command_buffer: CommandBuffer,
     pub p_resolve_image_info: Ptr<ResolveImageInfo2>,
 }
-structure!(CmdResolveImage2Params, CMD_RESOLVE_IMAGE2_PARAMS_LAYOUT, 16);
+image!(CmdResolveImage2Params, CMD_RESOLVE_IMAGE2_PARAMS_LAYOUT);
 pub static CMD_RESOLVE_IMAGE2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdResolveImage2",
     size: 16,
@@ -961,8 +933,8 @@ pub static CMD_RESOLVE_IMAGE2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pResolveImageInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RESOLVE_IMAGE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pResolveImageInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RESOLVE_IMAGE_INFO2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -982,12 +954,11 @@ pub static CMD_RESOLVE_IMAGE2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBeginRenderingParams {
     pub command_buffer: CommandBuffer,
     pub p_rendering_info: Ptr<RenderingInfo>,
 }
-structure!(CmdBeginRenderingParams, CMD_BEGIN_RENDERING_PARAMS_LAYOUT, 16);
+image!(CmdBeginRenderingParams, CMD_BEGIN_RENDERING_PARAMS_LAYOUT);
 pub static CMD_BEGIN_RENDERING_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBeginRendering",
     size: 16,
@@ -996,8 +967,8 @@ pub static CMD_BEGIN_RENDERING_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pRenderingInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pRenderingInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -1017,11 +988,10 @@ pub static CMD_BEGIN_RENDERING_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdEndRenderingParams {
     pub command_buffer: CommandBuffer,
 }
-structure!(CmdEndRenderingParams, CMD_END_RENDERING_PARAMS_LAYOUT, 8);
+image!(CmdEndRenderingParams, CMD_END_RENDERING_PARAMS_LAYOUT);
 pub static CMD_END_RENDERING_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdEndRendering",
     size: 8,
@@ -1030,7 +1000,7 @@ pub static CMD_END_RENDERING_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -1049,12 +1019,11 @@ pub static CMD_END_RENDERING_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetCullModeParams {
     pub command_buffer: CommandBuffer,
     pub cull_mode: CullModeFlags,
 }
-structure!(CmdSetCullModeParams, CMD_SET_CULL_MODE_PARAMS_LAYOUT, 16);
+image!(CmdSetCullModeParams, CMD_SET_CULL_MODE_PARAMS_LAYOUT);
 pub static CMD_SET_CULL_MODE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetCullMode",
     size: 16,
@@ -1063,13 +1032,13 @@ pub static CMD_SET_CULL_MODE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("cullMode", 8, 1, Ty::Flags(&CULL_MODE_FLAG_BITS_ENUM)).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "cullMode", at: 8, ty: Ty::Flags(&CULL_MODE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetCullMode = unsafe extern "system" fn(CommandBuffer, CullModeFlags);
@@ -1083,12 +1052,11 @@ pub static CMD_SET_CULL_MODE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetFrontFaceParams {
     pub command_buffer: CommandBuffer,
     pub front_face: FrontFace,
 }
-structure!(CmdSetFrontFaceParams, CMD_SET_FRONT_FACE_PARAMS_LAYOUT, 16);
+image!(CmdSetFrontFaceParams, CMD_SET_FRONT_FACE_PARAMS_LAYOUT);
 pub static CMD_SET_FRONT_FACE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetFrontFace",
     size: 16,
@@ -1097,13 +1065,13 @@ pub static CMD_SET_FRONT_FACE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("frontFace", 8, 1, Ty::Enum(&FRONT_FACE_ENUM)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "frontFace", at: 8, ty: Ty::Enum(&FRONT_FACE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetFrontFace = unsafe extern "system" fn(CommandBuffer, FrontFace);
@@ -1117,12 +1085,11 @@ pub static CMD_SET_FRONT_FACE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetPrimitiveTopologyParams {
     pub command_buffer: CommandBuffer,
     pub primitive_topology: PrimitiveTopology,
 }
-structure!(CmdSetPrimitiveTopologyParams, CMD_SET_PRIMITIVE_TOPOLOGY_PARAMS_LAYOUT, 16);
+image!(CmdSetPrimitiveTopologyParams, CMD_SET_PRIMITIVE_TOPOLOGY_PARAMS_LAYOUT);
 pub static CMD_SET_PRIMITIVE_TOPOLOGY_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetPrimitiveTopology",
     size: 16,
@@ -1131,13 +1098,13 @@ pub static CMD_SET_PRIMITIVE_TOPOLOGY_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("primitiveTopology", 8, 1, Ty::Enum(&PRIMITIVE_TOPOLOGY_ENUM)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "primitiveTopology", at: 8, ty: Ty::Enum(&PRIMITIVE_TOPOLOGY_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetPrimitiveTopology = unsafe extern "system" fn(CommandBuffer, PrimitiveTopology);
@@ -1151,13 +1118,12 @@ pub static CMD_SET_PRIMITIVE_TOPOLOGY_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetViewportWithCountParams {
     pub command_buffer: CommandBuffer,
     pub viewport_count: u32,
     pub p_viewports: Ptr<Viewport>,
 }
-structure!(CmdSetViewportWithCountParams, CMD_SET_VIEWPORT_WITH_COUNT_PARAMS_LAYOUT, 24);
+image!(CmdSetViewportWithCountParams, CMD_SET_VIEWPORT_WITH_COUNT_PARAMS_LAYOUT);
 pub static CMD_SET_VIEWPORT_WITH_COUNT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetViewportWithCount",
     size: 24,
@@ -1166,16 +1132,16 @@ pub static CMD_SET_VIEWPORT_WITH_COUNT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("viewportCount", 8, 1, Ty::U32),
-        f("pViewports", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIEWPORT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "viewportCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pViewports", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIEWPORT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&VIEWPORT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&VIEWPORT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 pub type FnCmdSetViewportWithCount = unsafe extern "system" fn(CommandBuffer, u32, Ptr<Viewport>);
 pub static CMD_SET_VIEWPORT_WITH_COUNT_COMMAND: CommandDesc = CommandDesc {
@@ -1188,13 +1154,12 @@ pub static CMD_SET_VIEWPORT_WITH_COUNT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetScissorWithCountParams {
     pub command_buffer: CommandBuffer,
     pub scissor_count: u32,
     pub p_scissors: Ptr<Rect2D>,
 }
-structure!(CmdSetScissorWithCountParams, CMD_SET_SCISSOR_WITH_COUNT_PARAMS_LAYOUT, 24);
+image!(CmdSetScissorWithCountParams, CMD_SET_SCISSOR_WITH_COUNT_PARAMS_LAYOUT);
 pub static CMD_SET_SCISSOR_WITH_COUNT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetScissorWithCount",
     size: 24,
@@ -1203,16 +1168,16 @@ pub static CMD_SET_SCISSOR_WITH_COUNT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("scissorCount", 8, 1, Ty::U32),
-        f("pScissors", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "scissorCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pScissors", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 pub type FnCmdSetScissorWithCount = unsafe extern "system" fn(CommandBuffer, u32, Ptr<Rect2D>);
 pub static CMD_SET_SCISSOR_WITH_COUNT_COMMAND: CommandDesc = CommandDesc {
@@ -1225,7 +1190,6 @@ pub static CMD_SET_SCISSOR_WITH_COUNT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBindVertexBuffers2Params {
     pub command_buffer: CommandBuffer,
     pub first_binding: u32,
@@ -1235,7 +1199,7 @@ pub struct CmdBindVertexBuffers2Params {
     pub p_sizes: Ptr<u64>,
     pub p_strides: Ptr<u64>,
 }
-structure!(CmdBindVertexBuffers2Params, CMD_BIND_VERTEX_BUFFERS2_PARAMS_LAYOUT, 48);
+image!(CmdBindVertexBuffers2Params, CMD_BIND_VERTEX_BUFFERS2_PARAMS_LAYOUT);
 pub static CMD_BIND_VERTEX_BUFFERS2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBindVertexBuffers2",
     size: 48,
@@ -1244,23 +1208,23 @@ pub static CMD_BIND_VERTEX_BUFFERS2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("firstBinding", 8, 1, Ty::U32),
-        f("bindingCount", 12, 1, Ty::U32),
-        f("pBuffers", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pOffsets", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSizes", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pStrides", 40, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "firstBinding", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bindingCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBuffers", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pOffsets", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSizes", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStrides", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(12, 4)],
+    keep: &[Span { at: 12, size: 4 }],
 };
 pub type FnCmdBindVertexBuffers2 = unsafe extern "system" fn(CommandBuffer, u32, u32, Ptr<Buffer>, Ptr<u64>, Ptr<u64>, Ptr<u64>);
 pub static CMD_BIND_VERTEX_BUFFERS2_COMMAND: CommandDesc = CommandDesc {
@@ -1273,12 +1237,11 @@ pub static CMD_BIND_VERTEX_BUFFERS2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetDepthTestEnableParams {
     pub command_buffer: CommandBuffer,
     pub depth_test_enable: Bool32,
 }
-structure!(CmdSetDepthTestEnableParams, CMD_SET_DEPTH_TEST_ENABLE_PARAMS_LAYOUT, 16);
+image!(CmdSetDepthTestEnableParams, CMD_SET_DEPTH_TEST_ENABLE_PARAMS_LAYOUT);
 pub static CMD_SET_DEPTH_TEST_ENABLE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetDepthTestEnable",
     size: 16,
@@ -1287,13 +1250,13 @@ pub static CMD_SET_DEPTH_TEST_ENABLE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("depthTestEnable", 8, 1, Ty::Bool32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "depthTestEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetDepthTestEnable = unsafe extern "system" fn(CommandBuffer, Bool32);
@@ -1307,12 +1270,11 @@ pub static CMD_SET_DEPTH_TEST_ENABLE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetDepthWriteEnableParams {
     pub command_buffer: CommandBuffer,
     pub depth_write_enable: Bool32,
 }
-structure!(CmdSetDepthWriteEnableParams, CMD_SET_DEPTH_WRITE_ENABLE_PARAMS_LAYOUT, 16);
+image!(CmdSetDepthWriteEnableParams, CMD_SET_DEPTH_WRITE_ENABLE_PARAMS_LAYOUT);
 pub static CMD_SET_DEPTH_WRITE_ENABLE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetDepthWriteEnable",
     size: 16,
@@ -1321,13 +1283,13 @@ pub static CMD_SET_DEPTH_WRITE_ENABLE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("depthWriteEnable", 8, 1, Ty::Bool32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "depthWriteEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetDepthWriteEnable = unsafe extern "system" fn(CommandBuffer, Bool32);
@@ -1341,12 +1303,11 @@ pub static CMD_SET_DEPTH_WRITE_ENABLE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetDepthCompareOpParams {
     pub command_buffer: CommandBuffer,
     pub depth_compare_op: CompareOp,
 }
-structure!(CmdSetDepthCompareOpParams, CMD_SET_DEPTH_COMPARE_OP_PARAMS_LAYOUT, 16);
+image!(CmdSetDepthCompareOpParams, CMD_SET_DEPTH_COMPARE_OP_PARAMS_LAYOUT);
 pub static CMD_SET_DEPTH_COMPARE_OP_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetDepthCompareOp",
     size: 16,
@@ -1355,13 +1316,13 @@ pub static CMD_SET_DEPTH_COMPARE_OP_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("depthCompareOp", 8, 1, Ty::Enum(&COMPARE_OP_ENUM)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "depthCompareOp", at: 8, ty: Ty::Enum(&COMPARE_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetDepthCompareOp = unsafe extern "system" fn(CommandBuffer, CompareOp);
@@ -1375,12 +1336,11 @@ pub static CMD_SET_DEPTH_COMPARE_OP_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetDepthBoundsTestEnableParams {
     pub command_buffer: CommandBuffer,
     pub depth_bounds_test_enable: Bool32,
 }
-structure!(CmdSetDepthBoundsTestEnableParams, CMD_SET_DEPTH_BOUNDS_TEST_ENABLE_PARAMS_LAYOUT, 16);
+image!(CmdSetDepthBoundsTestEnableParams, CMD_SET_DEPTH_BOUNDS_TEST_ENABLE_PARAMS_LAYOUT);
 pub static CMD_SET_DEPTH_BOUNDS_TEST_ENABLE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetDepthBoundsTestEnable",
     size: 16,
@@ -1389,13 +1349,13 @@ pub static CMD_SET_DEPTH_BOUNDS_TEST_ENABLE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("depthBoundsTestEnable", 8, 1, Ty::Bool32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "depthBoundsTestEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetDepthBoundsTestEnable = unsafe extern "system" fn(CommandBuffer, Bool32);
@@ -1409,12 +1369,11 @@ pub static CMD_SET_DEPTH_BOUNDS_TEST_ENABLE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetStencilTestEnableParams {
     pub command_buffer: CommandBuffer,
     pub stencil_test_enable: Bool32,
 }
-structure!(CmdSetStencilTestEnableParams, CMD_SET_STENCIL_TEST_ENABLE_PARAMS_LAYOUT, 16);
+image!(CmdSetStencilTestEnableParams, CMD_SET_STENCIL_TEST_ENABLE_PARAMS_LAYOUT);
 pub static CMD_SET_STENCIL_TEST_ENABLE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetStencilTestEnable",
     size: 16,
@@ -1423,13 +1382,13 @@ pub static CMD_SET_STENCIL_TEST_ENABLE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("stencilTestEnable", 8, 1, Ty::Bool32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "stencilTestEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetStencilTestEnable = unsafe extern "system" fn(CommandBuffer, Bool32);
@@ -1443,7 +1402,6 @@ pub static CMD_SET_STENCIL_TEST_ENABLE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetStencilOpParams {
     pub command_buffer: CommandBuffer,
     pub face_mask: StencilFaceFlags,
@@ -1452,7 +1410,7 @@ pub struct CmdSetStencilOpParams {
     pub depth_fail_op: StencilOp,
     pub compare_op: CompareOp,
 }
-structure!(CmdSetStencilOpParams, CMD_SET_STENCIL_OP_PARAMS_LAYOUT, 32);
+image!(CmdSetStencilOpParams, CMD_SET_STENCIL_OP_PARAMS_LAYOUT);
 pub static CMD_SET_STENCIL_OP_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetStencilOp",
     size: 32,
@@ -1461,17 +1419,17 @@ pub static CMD_SET_STENCIL_OP_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("faceMask", 8, 1, Ty::Flags(&STENCIL_FACE_FLAG_BITS_ENUM)),
-        f("failOp", 12, 1, Ty::Enum(&STENCIL_OP_ENUM)),
-        f("passOp", 16, 1, Ty::Enum(&STENCIL_OP_ENUM)),
-        f("depthFailOp", 20, 1, Ty::Enum(&STENCIL_OP_ENUM)),
-        f("compareOp", 24, 1, Ty::Enum(&COMPARE_OP_ENUM)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "faceMask", at: 8, ty: Ty::Flags(&STENCIL_FACE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "failOp", at: 12, ty: Ty::Enum(&STENCIL_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "passOp", at: 16, ty: Ty::Enum(&STENCIL_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthFailOp", at: 20, ty: Ty::Enum(&STENCIL_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "compareOp", at: 24, ty: Ty::Enum(&COMPARE_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(28, 4)],
+    gaps: &[Span { at: 28, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetStencilOp = unsafe extern "system" fn(CommandBuffer, StencilFaceFlags, StencilOp, StencilOp, StencilOp, CompareOp);
@@ -1485,12 +1443,11 @@ pub static CMD_SET_STENCIL_OP_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetRasterizerDiscardEnableParams {
     pub command_buffer: CommandBuffer,
     pub rasterizer_discard_enable: Bool32,
 }
-structure!(CmdSetRasterizerDiscardEnableParams, CMD_SET_RASTERIZER_DISCARD_ENABLE_PARAMS_LAYOUT, 16);
+image!(CmdSetRasterizerDiscardEnableParams, CMD_SET_RASTERIZER_DISCARD_ENABLE_PARAMS_LAYOUT);
 pub static CMD_SET_RASTERIZER_DISCARD_ENABLE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetRasterizerDiscardEnable",
     size: 16,
@@ -1499,13 +1456,13 @@ pub static CMD_SET_RASTERIZER_DISCARD_ENABLE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("rasterizerDiscardEnable", 8, 1, Ty::Bool32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "rasterizerDiscardEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetRasterizerDiscardEnable = unsafe extern "system" fn(CommandBuffer, Bool32);
@@ -1519,12 +1476,11 @@ pub static CMD_SET_RASTERIZER_DISCARD_ENABLE_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetDepthBiasEnableParams {
     pub command_buffer: CommandBuffer,
     pub depth_bias_enable: Bool32,
 }
-structure!(CmdSetDepthBiasEnableParams, CMD_SET_DEPTH_BIAS_ENABLE_PARAMS_LAYOUT, 16);
+image!(CmdSetDepthBiasEnableParams, CMD_SET_DEPTH_BIAS_ENABLE_PARAMS_LAYOUT);
 pub static CMD_SET_DEPTH_BIAS_ENABLE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetDepthBiasEnable",
     size: 16,
@@ -1533,13 +1489,13 @@ pub static CMD_SET_DEPTH_BIAS_ENABLE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("depthBiasEnable", 8, 1, Ty::Bool32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "depthBiasEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetDepthBiasEnable = unsafe extern "system" fn(CommandBuffer, Bool32);
@@ -1553,12 +1509,11 @@ pub static CMD_SET_DEPTH_BIAS_ENABLE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetPrimitiveRestartEnableParams {
     pub command_buffer: CommandBuffer,
     pub primitive_restart_enable: Bool32,
 }
-structure!(CmdSetPrimitiveRestartEnableParams, CMD_SET_PRIMITIVE_RESTART_ENABLE_PARAMS_LAYOUT, 16);
+image!(CmdSetPrimitiveRestartEnableParams, CMD_SET_PRIMITIVE_RESTART_ENABLE_PARAMS_LAYOUT);
 pub static CMD_SET_PRIMITIVE_RESTART_ENABLE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetPrimitiveRestartEnable",
     size: 16,
@@ -1567,13 +1522,13 @@ pub static CMD_SET_PRIMITIVE_RESTART_ENABLE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("primitiveRestartEnable", 8, 1, Ty::Bool32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "primitiveRestartEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetPrimitiveRestartEnable = unsafe extern "system" fn(CommandBuffer, Bool32);

@@ -2,7 +2,6 @@
 // VK_VERSION_1_4.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceVulkan14Features {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -28,7 +27,7 @@ pub struct PhysicalDeviceVulkan14Features {
     pub host_image_copy: Bool32,
     pub push_descriptor: Bool32,
 }
-structure!(PhysicalDeviceVulkan14Features, PHYSICAL_DEVICE_VULKAN14_FEATURES_LAYOUT, 104);
+structure!(PhysicalDeviceVulkan14Features, PHYSICAL_DEVICE_VULKAN14_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_VULKAN14_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceVulkan14Features",
     size: 104,
@@ -37,39 +36,38 @@ pub static PHYSICAL_DEVICE_VULKAN14_FEATURES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("globalPriorityQuery", 16, 1, Ty::Bool32),
-        f("shaderSubgroupRotate", 20, 1, Ty::Bool32),
-        f("shaderSubgroupRotateClustered", 24, 1, Ty::Bool32),
-        f("shaderFloatControls2", 28, 1, Ty::Bool32),
-        f("shaderExpectAssume", 32, 1, Ty::Bool32),
-        f("rectangularLines", 36, 1, Ty::Bool32),
-        f("bresenhamLines", 40, 1, Ty::Bool32),
-        f("smoothLines", 44, 1, Ty::Bool32),
-        f("stippledRectangularLines", 48, 1, Ty::Bool32),
-        f("stippledBresenhamLines", 52, 1, Ty::Bool32),
-        f("stippledSmoothLines", 56, 1, Ty::Bool32),
-        f("vertexAttributeInstanceRateDivisor", 60, 1, Ty::Bool32),
-        f("vertexAttributeInstanceRateZeroDivisor", 64, 1, Ty::Bool32),
-        f("indexTypeUint8", 68, 1, Ty::Bool32),
-        f("dynamicRenderingLocalRead", 72, 1, Ty::Bool32),
-        f("maintenance5", 76, 1, Ty::Bool32),
-        f("maintenance6", 80, 1, Ty::Bool32),
-        f("pipelineProtectedAccess", 84, 1, Ty::Bool32),
-        f("pipelineRobustness", 88, 1, Ty::Bool32),
-        f("hostImageCopy", 92, 1, Ty::Bool32),
-        f("pushDescriptor", 96, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "globalPriorityQuery", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSubgroupRotate", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSubgroupRotateClustered", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderFloatControls2", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderExpectAssume", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "rectangularLines", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bresenhamLines", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "smoothLines", at: 44, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stippledRectangularLines", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stippledBresenhamLines", at: 52, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stippledSmoothLines", at: 56, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexAttributeInstanceRateDivisor", at: 60, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexAttributeInstanceRateZeroDivisor", at: 64, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexTypeUint8", at: 68, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dynamicRenderingLocalRead", at: 72, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maintenance5", at: 76, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maintenance6", at: 80, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineProtectedAccess", at: 84, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineRobustness", at: 88, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "hostImageCopy", at: 92, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pushDescriptor", at: 96, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(100, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 100, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceVulkan14Properties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -99,7 +97,7 @@ pub struct PhysicalDeviceVulkan14Properties {
     pub optimal_tiling_layout_uuid: [u8; 16],
     pub identical_memory_type_requirements: Bool32,
 }
-structure!(PhysicalDeviceVulkan14Properties, PHYSICAL_DEVICE_VULKAN14_PROPERTIES_LAYOUT, 144);
+structure!(PhysicalDeviceVulkan14Properties, PHYSICAL_DEVICE_VULKAN14_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_VULKAN14_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceVulkan14Properties",
     size: 144,
@@ -108,51 +106,50 @@ pub static PHYSICAL_DEVICE_VULKAN14_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("lineSubPixelPrecisionBits", 16, 1, Ty::U32),
-        f("maxVertexAttribDivisor", 20, 1, Ty::U32),
-        f("supportsNonZeroFirstInstance", 24, 1, Ty::Bool32),
-        f("maxPushDescriptors", 28, 1, Ty::U32),
-        f("dynamicRenderingLocalReadDepthStencilAttachments", 32, 1, Ty::Bool32),
-        f("dynamicRenderingLocalReadMultisampledAttachments", 36, 1, Ty::Bool32),
-        f("earlyFragmentMultisampleCoverageAfterSampleCounting", 40, 1, Ty::Bool32),
-        f("earlyFragmentSampleMaskTestBeforeSampleCounting", 44, 1, Ty::Bool32),
-        f("depthStencilSwizzleOneSupport", 48, 1, Ty::Bool32),
-        f("polygonModePointSize", 52, 1, Ty::Bool32),
-        f("nonStrictSinglePixelWideLinesUseParallelogram", 56, 1, Ty::Bool32),
-        f("nonStrictWideLinesUseParallelogram", 60, 1, Ty::Bool32),
-        f("blockTexelViewCompatibleMultipleLayers", 64, 1, Ty::Bool32),
-        f("maxCombinedImageSamplerDescriptorCount", 68, 1, Ty::U32),
-        f("fragmentShadingRateClampCombinerInputs", 72, 1, Ty::Bool32),
-        f("defaultRobustnessStorageBuffers", 76, 1, Ty::Enum(&PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ENUM)),
-        f("defaultRobustnessUniformBuffers", 80, 1, Ty::Enum(&PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ENUM)),
-        f("defaultRobustnessVertexInputs", 84, 1, Ty::Enum(&PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ENUM)),
-        f("defaultRobustnessImages", 88, 1, Ty::Enum(&PIPELINE_ROBUSTNESS_IMAGE_BEHAVIOR_ENUM)),
-        f("copySrcLayoutCount", 92, 1, Ty::U32).optional(),
-        f("pCopySrcLayouts", 96, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(92, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
-        f("copyDstLayoutCount", 104, 1, Ty::U32).optional(),
-        f("pCopyDstLayouts", 112, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(104, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
-        f("optimalTilingLayoutUUID", 120, 16, Ty::U8).optional(),
-        f("identicalMemoryTypeRequirements", 136, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "lineSubPixelPrecisionBits", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxVertexAttribDivisor", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "supportsNonZeroFirstInstance", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPushDescriptors", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dynamicRenderingLocalReadDepthStencilAttachments", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dynamicRenderingLocalReadMultisampledAttachments", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "earlyFragmentMultisampleCoverageAfterSampleCounting", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "earlyFragmentSampleMaskTestBeforeSampleCounting", at: 44, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthStencilSwizzleOneSupport", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "polygonModePointSize", at: 52, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "nonStrictSinglePixelWideLinesUseParallelogram", at: 56, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "nonStrictWideLinesUseParallelogram", at: 60, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "blockTexelViewCompatibleMultipleLayers", at: 64, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxCombinedImageSamplerDescriptorCount", at: 68, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fragmentShadingRateClampCombinerInputs", at: 72, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "defaultRobustnessStorageBuffers", at: 76, ty: Ty::Enum(&PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "defaultRobustnessUniformBuffers", at: 80, ty: Ty::Enum(&PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "defaultRobustnessVertexInputs", at: 84, ty: Ty::Enum(&PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "defaultRobustnessImages", at: 88, ty: Ty::Enum(&PIPELINE_ROBUSTNESS_IMAGE_BEHAVIOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "copySrcLayoutCount", at: 92, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCopySrcLayouts", at: 96, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 92, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "copyDstLayoutCount", at: 104, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCopyDstLayouts", at: 112, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 104, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "optimalTilingLayoutUUID", at: 120, ty: Ty::U8, count: 16, is_optional: true, is_extern_sync: false },
+        Field { name: "identicalMemoryTypeRequirements", at: 136, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 96, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(92, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
-        Work::Pointer { at: 112, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(104, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 96, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 92, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 112, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 104, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4), s(108, 4), s(140, 4)],
-    keep: &[s(0, 4), s(92, 4), s(104, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 108, size: 4 }, Span { at: 140, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 92, size: 4 }, Span { at: 104, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceQueueGlobalPriorityCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub global_priority: QueueGlobalPriority,
 }
-structure!(DeviceQueueGlobalPriorityCreateInfo, DEVICE_QUEUE_GLOBAL_PRIORITY_CREATE_INFO_LAYOUT, 24);
+structure!(DeviceQueueGlobalPriorityCreateInfo, DEVICE_QUEUE_GLOBAL_PRIORITY_CREATE_INFO_LAYOUT);
 pub static DEVICE_QUEUE_GLOBAL_PRIORITY_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkDeviceQueueGlobalPriorityCreateInfo",
     size: 24,
@@ -161,25 +158,24 @@ pub static DEVICE_QUEUE_GLOBAL_PRIORITY_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("globalPriority", 16, 1, Ty::Enum(&QUEUE_GLOBAL_PRIORITY_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "globalPriority", at: 16, ty: Ty::Enum(&QUEUE_GLOBAL_PRIORITY_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceGlobalPriorityQueryFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub global_priority_query: Bool32,
 }
-structure!(PhysicalDeviceGlobalPriorityQueryFeatures, PHYSICAL_DEVICE_GLOBAL_PRIORITY_QUERY_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceGlobalPriorityQueryFeatures, PHYSICAL_DEVICE_GLOBAL_PRIORITY_QUERY_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_GLOBAL_PRIORITY_QUERY_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceGlobalPriorityQueryFeatures",
     size: 24,
@@ -188,26 +184,25 @@ pub static PHYSICAL_DEVICE_GLOBAL_PRIORITY_QUERY_FEATURES_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("globalPriorityQuery", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "globalPriorityQuery", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct QueueFamilyGlobalPriorityProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub priority_count: u32,
     pub priorities: [QueueGlobalPriority; 16],
 }
-structure!(QueueFamilyGlobalPriorityProperties, QUEUE_FAMILY_GLOBAL_PRIORITY_PROPERTIES_LAYOUT, 88);
+structure!(QueueFamilyGlobalPriorityProperties, QUEUE_FAMILY_GLOBAL_PRIORITY_PROPERTIES_LAYOUT);
 pub static QUEUE_FAMILY_GLOBAL_PRIORITY_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkQueueFamilyGlobalPriorityProperties",
     size: 88,
@@ -216,26 +211,26 @@ pub static QUEUE_FAMILY_GLOBAL_PRIORITY_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("priorityCount", 16, 1, Ty::U32),
-        f("priorities", 20, 16, Ty::Enum(&QUEUE_GLOBAL_PRIORITY_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "priorityCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "priorities", at: 20, ty: Ty::Enum(&QUEUE_GLOBAL_PRIORITY_ENUM), count: 16, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
+        Work::Tail { array: Span { at: 20, size: 64 }, element: 4, count: Place { through: Place::HERE, at: 16, width: 4 } },
     ],
-    gaps: &[s(4, 4), s(84, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 84, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceIndexTypeUint8Features {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub index_type_uint8: Bool32,
 }
-structure!(PhysicalDeviceIndexTypeUint8Features, PHYSICAL_DEVICE_INDEX_TYPE_UINT8_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceIndexTypeUint8Features, PHYSICAL_DEVICE_INDEX_TYPE_UINT8_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_INDEX_TYPE_UINT8_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceIndexTypeUint8Features",
     size: 24,
@@ -244,19 +239,18 @@ pub static PHYSICAL_DEVICE_INDEX_TYPE_UINT8_FEATURES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("indexTypeUint8", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "indexTypeUint8", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryMapInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -265,7 +259,7 @@ pub struct MemoryMapInfo {
     pub offset: u64,
     pub size: u64,
 }
-structure!(MemoryMapInfo, MEMORY_MAP_INFO_LAYOUT, 48);
+structure!(MemoryMapInfo, MEMORY_MAP_INFO_LAYOUT);
 pub static MEMORY_MAP_INFO_LAYOUT: Layout = Layout {
     name: "VkMemoryMapInfo",
     size: 48,
@@ -274,30 +268,29 @@ pub static MEMORY_MAP_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&MEMORY_MAP_FLAG_BITS_ENUM)).optional(),
-        f("memory", 24, 1, Ty::Handle(HandleType::DeviceMemory)).extern_sync(),
-        f("offset", 32, 1, Ty::U64),
-        f("size", 40, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&MEMORY_MAP_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memory", at: 24, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "offset", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 40, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::DeviceMemory },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryUnmapInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: MemoryUnmapFlags,
     pub memory: DeviceMemory,
 }
-structure!(MemoryUnmapInfo, MEMORY_UNMAP_INFO_LAYOUT, 32);
+structure!(MemoryUnmapInfo, MEMORY_UNMAP_INFO_LAYOUT);
 pub static MEMORY_UNMAP_INFO_LAYOUT: Layout = Layout {
     name: "VkMemoryUnmapInfo",
     size: 32,
@@ -306,27 +299,26 @@ pub static MEMORY_UNMAP_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&MEMORY_UNMAP_FLAG_BITS_ENUM)).optional(),
-        f("memory", 24, 1, Ty::Handle(HandleType::DeviceMemory)).extern_sync(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&MEMORY_UNMAP_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memory", at: 24, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::DeviceMemory },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMaintenance5Features {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub maintenance5: Bool32,
 }
-structure!(PhysicalDeviceMaintenance5Features, PHYSICAL_DEVICE_MAINTENANCE5_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceMaintenance5Features, PHYSICAL_DEVICE_MAINTENANCE5_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_MAINTENANCE5_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMaintenance5Features",
     size: 24,
@@ -335,19 +327,18 @@ pub static PHYSICAL_DEVICE_MAINTENANCE5_FEATURES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maintenance5", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maintenance5", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMaintenance5Properties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -358,7 +349,7 @@ pub struct PhysicalDeviceMaintenance5Properties {
     pub non_strict_single_pixel_wide_lines_use_parallelogram: Bool32,
     pub non_strict_wide_lines_use_parallelogram: Bool32,
 }
-structure!(PhysicalDeviceMaintenance5Properties, PHYSICAL_DEVICE_MAINTENANCE5_PROPERTIES_LAYOUT, 40);
+structure!(PhysicalDeviceMaintenance5Properties, PHYSICAL_DEVICE_MAINTENANCE5_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_MAINTENANCE5_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMaintenance5Properties",
     size: 40,
@@ -367,30 +358,29 @@ pub static PHYSICAL_DEVICE_MAINTENANCE5_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("earlyFragmentMultisampleCoverageAfterSampleCounting", 16, 1, Ty::Bool32),
-        f("earlyFragmentSampleMaskTestBeforeSampleCounting", 20, 1, Ty::Bool32),
-        f("depthStencilSwizzleOneSupport", 24, 1, Ty::Bool32),
-        f("polygonModePointSize", 28, 1, Ty::Bool32),
-        f("nonStrictSinglePixelWideLinesUseParallelogram", 32, 1, Ty::Bool32),
-        f("nonStrictWideLinesUseParallelogram", 36, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "earlyFragmentMultisampleCoverageAfterSampleCounting", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "earlyFragmentSampleMaskTestBeforeSampleCounting", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthStencilSwizzleOneSupport", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "polygonModePointSize", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "nonStrictSinglePixelWideLinesUseParallelogram", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "nonStrictWideLinesUseParallelogram", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SubresourceLayout2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub subresource_layout: SubresourceLayout,
 }
-structure!(SubresourceLayout2, SUBRESOURCE_LAYOUT2_LAYOUT, 56);
+structure!(SubresourceLayout2, SUBRESOURCE_LAYOUT2_LAYOUT);
 pub static SUBRESOURCE_LAYOUT2_LAYOUT: Layout = Layout {
     name: "VkSubresourceLayout2",
     size: 56,
@@ -399,25 +389,24 @@ pub static SUBRESOURCE_LAYOUT2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("subresourceLayout", 16, 1, Ty::Struct(&SUBRESOURCE_LAYOUT_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "subresourceLayout", at: 16, ty: Ty::Struct(&SUBRESOURCE_LAYOUT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageSubresource2 {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub image_subresource: ImageSubresource,
 }
-structure!(ImageSubresource2, IMAGE_SUBRESOURCE2_LAYOUT, 32);
+structure!(ImageSubresource2, IMAGE_SUBRESOURCE2_LAYOUT);
 pub static IMAGE_SUBRESOURCE2_LAYOUT: Layout = Layout {
     name: "VkImageSubresource2",
     size: 32,
@@ -426,26 +415,25 @@ pub static IMAGE_SUBRESOURCE2_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("imageSubresource", 16, 1, Ty::Struct(&IMAGE_SUBRESOURCE_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "imageSubresource", at: 16, ty: Ty::Struct(&IMAGE_SUBRESOURCE_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceImageSubresourceInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_create_info: Ptr<ImageCreateInfo>,
     pub p_subresource: Ptr<ImageSubresource2>,
 }
-structure!(DeviceImageSubresourceInfo, DEVICE_IMAGE_SUBRESOURCE_INFO_LAYOUT, 32);
+structure!(DeviceImageSubresourceInfo, DEVICE_IMAGE_SUBRESOURCE_INFO_LAYOUT);
 pub static DEVICE_IMAGE_SUBRESOURCE_INFO_LAYOUT: Layout = Layout {
     name: "VkDeviceImageSubresourceInfo",
     size: 32,
@@ -454,28 +442,27 @@ pub static DEVICE_IMAGE_SUBRESOURCE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pCreateInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSubresource", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSubresource", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&IMAGE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BufferUsageFlags2CreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub usage: BufferUsageFlags2,
 }
-structure!(BufferUsageFlags2CreateInfo, BUFFER_USAGE_FLAGS2_CREATE_INFO_LAYOUT, 24);
+structure!(BufferUsageFlags2CreateInfo, BUFFER_USAGE_FLAGS2_CREATE_INFO_LAYOUT);
 pub static BUFFER_USAGE_FLAGS2_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkBufferUsageFlags2CreateInfo",
     size: 24,
@@ -484,25 +471,24 @@ pub static BUFFER_USAGE_FLAGS2_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("usage", 16, 1, Ty::Flags(&BUFFER_USAGE_FLAG_BITS2_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "usage", at: 16, ty: Ty::Flags(&BUFFER_USAGE_FLAG_BITS2_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMaintenance6Features {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub maintenance6: Bool32,
 }
-structure!(PhysicalDeviceMaintenance6Features, PHYSICAL_DEVICE_MAINTENANCE6_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceMaintenance6Features, PHYSICAL_DEVICE_MAINTENANCE6_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_MAINTENANCE6_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMaintenance6Features",
     size: 24,
@@ -511,19 +497,18 @@ pub static PHYSICAL_DEVICE_MAINTENANCE6_FEATURES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maintenance6", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maintenance6", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMaintenance6Properties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -531,7 +516,7 @@ pub struct PhysicalDeviceMaintenance6Properties {
     pub max_combined_image_sampler_descriptor_count: u32,
     pub fragment_shading_rate_clamp_combiner_inputs: Bool32,
 }
-structure!(PhysicalDeviceMaintenance6Properties, PHYSICAL_DEVICE_MAINTENANCE6_PROPERTIES_LAYOUT, 32);
+structure!(PhysicalDeviceMaintenance6Properties, PHYSICAL_DEVICE_MAINTENANCE6_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_MAINTENANCE6_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMaintenance6Properties",
     size: 32,
@@ -540,27 +525,26 @@ pub static PHYSICAL_DEVICE_MAINTENANCE6_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("blockTexelViewCompatibleMultipleLayers", 16, 1, Ty::Bool32),
-        f("maxCombinedImageSamplerDescriptorCount", 20, 1, Ty::U32),
-        f("fragmentShadingRateClampCombinerInputs", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "blockTexelViewCompatibleMultipleLayers", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxCombinedImageSamplerDescriptorCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fragmentShadingRateClampCombinerInputs", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BindMemoryStatus {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_result: Ptr<Result>,
 }
-structure!(BindMemoryStatus, BIND_MEMORY_STATUS_LAYOUT, 24);
+structure!(BindMemoryStatus, BIND_MEMORY_STATUS_LAYOUT);
 pub static BIND_MEMORY_STATUS_LAYOUT: Layout = Layout {
     name: "VkBindMemoryStatus",
     size: 24,
@@ -569,26 +553,25 @@ pub static BIND_MEMORY_STATUS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pResult", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pResult", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceHostImageCopyFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub host_image_copy: Bool32,
 }
-structure!(PhysicalDeviceHostImageCopyFeatures, PHYSICAL_DEVICE_HOST_IMAGE_COPY_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceHostImageCopyFeatures, PHYSICAL_DEVICE_HOST_IMAGE_COPY_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_HOST_IMAGE_COPY_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceHostImageCopyFeatures",
     size: 24,
@@ -597,19 +580,18 @@ pub static PHYSICAL_DEVICE_HOST_IMAGE_COPY_FEATURES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("hostImageCopy", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "hostImageCopy", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceHostImageCopyProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -620,7 +602,7 @@ pub struct PhysicalDeviceHostImageCopyProperties {
     pub optimal_tiling_layout_uuid: [u8; 16],
     pub identical_memory_type_requirements: Bool32,
 }
-structure!(PhysicalDeviceHostImageCopyProperties, PHYSICAL_DEVICE_HOST_IMAGE_COPY_PROPERTIES_LAYOUT, 72);
+structure!(PhysicalDeviceHostImageCopyProperties, PHYSICAL_DEVICE_HOST_IMAGE_COPY_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_HOST_IMAGE_COPY_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceHostImageCopyProperties",
     size: 72,
@@ -629,26 +611,25 @@ pub static PHYSICAL_DEVICE_HOST_IMAGE_COPY_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("copySrcLayoutCount", 16, 1, Ty::U32).optional(),
-        f("pCopySrcLayouts", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
-        f("copyDstLayoutCount", 32, 1, Ty::U32).optional(),
-        f("pCopyDstLayouts", 40, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
-        f("optimalTilingLayoutUUID", 48, 16, Ty::U8).optional(),
-        f("identicalMemoryTypeRequirements", 64, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "copySrcLayoutCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCopySrcLayouts", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "copyDstLayoutCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCopyDstLayouts", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "optimalTilingLayoutUUID", at: 48, ty: Ty::U8, count: 16, is_optional: true, is_extern_sync: false },
+        Field { name: "identicalMemoryTypeRequirements", at: 64, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4), s(68, 4)],
-    keep: &[s(0, 4), s(16, 4), s(32, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }, Span { at: 68, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryToImageCopy {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -659,7 +640,7 @@ pub struct MemoryToImageCopy {
     pub image_offset: Offset3D,
     pub image_extent: Extent3D,
 }
-structure!(MemoryToImageCopy, MEMORY_TO_IMAGE_COPY_LAYOUT, 72);
+structure!(MemoryToImageCopy, MEMORY_TO_IMAGE_COPY_LAYOUT);
 pub static MEMORY_TO_IMAGE_COPY_LAYOUT: Layout = Layout {
     name: "VkMemoryToImageCopy",
     size: 72,
@@ -668,25 +649,24 @@ pub static MEMORY_TO_IMAGE_COPY_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pHostPointer", 16, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::HostImage), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("memoryRowLength", 24, 1, Ty::U32),
-        f("memoryImageHeight", 28, 1, Ty::U32),
-        f("imageSubresource", 32, 1, Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT)),
-        f("imageOffset", 48, 1, Ty::Struct(&OFFSET3_D_LAYOUT)),
-        f("imageExtent", 60, 1, Ty::Struct(&EXTENT3_D_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pHostPointer", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::HostImage), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryRowLength", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryImageHeight", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageSubresource", at: 32, ty: Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageOffset", at: 48, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageExtent", at: 60, ty: Ty::Struct(&EXTENT3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Blob(Blob::HostImage), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageToMemoryCopy {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -697,7 +677,7 @@ pub struct ImageToMemoryCopy {
     pub image_offset: Offset3D,
     pub image_extent: Extent3D,
 }
-structure!(ImageToMemoryCopy, IMAGE_TO_MEMORY_COPY_LAYOUT, 72);
+structure!(ImageToMemoryCopy, IMAGE_TO_MEMORY_COPY_LAYOUT);
 pub static IMAGE_TO_MEMORY_COPY_LAYOUT: Layout = Layout {
     name: "VkImageToMemoryCopy",
     size: 72,
@@ -706,25 +686,24 @@ pub static IMAGE_TO_MEMORY_COPY_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pHostPointer", 16, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::HostImage), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
-        f("memoryRowLength", 24, 1, Ty::U32),
-        f("memoryImageHeight", 28, 1, Ty::U32),
-        f("imageSubresource", 32, 1, Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT)),
-        f("imageOffset", 48, 1, Ty::Struct(&OFFSET3_D_LAYOUT)),
-        f("imageExtent", 60, 1, Ty::Struct(&EXTENT3_D_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pHostPointer", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::HostImage), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryRowLength", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryImageHeight", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageSubresource", at: 32, ty: Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageOffset", at: 48, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageExtent", at: 60, ty: Ty::Struct(&EXTENT3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Blob(Blob::HostImage), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CopyMemoryToImageInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -734,7 +713,7 @@ pub struct CopyMemoryToImageInfo {
     pub region_count: u32,
     pub p_regions: Ptr<MemoryToImageCopy>,
 }
-structure!(CopyMemoryToImageInfo, COPY_MEMORY_TO_IMAGE_INFO_LAYOUT, 48);
+structure!(CopyMemoryToImageInfo, COPY_MEMORY_TO_IMAGE_INFO_LAYOUT);
 pub static COPY_MEMORY_TO_IMAGE_INFO_LAYOUT: Layout = Layout {
     name: "VkCopyMemoryToImageInfo",
     size: 48,
@@ -743,25 +722,24 @@ pub static COPY_MEMORY_TO_IMAGE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&HOST_IMAGE_COPY_FLAG_BITS_ENUM)).optional(),
-        f("dstImage", 24, 1, Ty::Handle(HandleType::Image)),
-        f("dstImageLayout", 32, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("regionCount", 36, 1, Ty::U32),
-        f("pRegions", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_TO_IMAGE_COPY_LAYOUT), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&HOST_IMAGE_COPY_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstImage", at: 24, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstImageLayout", at: 32, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "regionCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_TO_IMAGE_COPY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::Image },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&MEMORY_TO_IMAGE_COPY_LAYOUT), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&MEMORY_TO_IMAGE_COPY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(36, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 36, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CopyImageToMemoryInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -771,7 +749,7 @@ pub struct CopyImageToMemoryInfo {
     pub region_count: u32,
     pub p_regions: Ptr<ImageToMemoryCopy>,
 }
-structure!(CopyImageToMemoryInfo, COPY_IMAGE_TO_MEMORY_INFO_LAYOUT, 48);
+structure!(CopyImageToMemoryInfo, COPY_IMAGE_TO_MEMORY_INFO_LAYOUT);
 pub static COPY_IMAGE_TO_MEMORY_INFO_LAYOUT: Layout = Layout {
     name: "VkCopyImageToMemoryInfo",
     size: 48,
@@ -780,25 +758,24 @@ pub static COPY_IMAGE_TO_MEMORY_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&HOST_IMAGE_COPY_FLAG_BITS_ENUM)).optional(),
-        f("srcImage", 24, 1, Ty::Handle(HandleType::Image)),
-        f("srcImageLayout", 32, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("regionCount", 36, 1, Ty::U32),
-        f("pRegions", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_TO_MEMORY_COPY_LAYOUT), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&HOST_IMAGE_COPY_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcImage", at: 24, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcImageLayout", at: 32, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "regionCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_TO_MEMORY_COPY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::Image },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&IMAGE_TO_MEMORY_COPY_LAYOUT), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&IMAGE_TO_MEMORY_COPY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(36, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 36, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CopyImageToImageInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -810,7 +787,7 @@ pub struct CopyImageToImageInfo {
     pub region_count: u32,
     pub p_regions: Ptr<ImageCopy2>,
 }
-structure!(CopyImageToImageInfo, COPY_IMAGE_TO_IMAGE_INFO_LAYOUT, 64);
+structure!(CopyImageToImageInfo, COPY_IMAGE_TO_IMAGE_INFO_LAYOUT);
 pub static COPY_IMAGE_TO_IMAGE_INFO_LAYOUT: Layout = Layout {
     name: "VkCopyImageToImageInfo",
     size: 64,
@@ -819,28 +796,27 @@ pub static COPY_IMAGE_TO_IMAGE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&HOST_IMAGE_COPY_FLAG_BITS_ENUM)).optional(),
-        f("srcImage", 24, 1, Ty::Handle(HandleType::Image)),
-        f("srcImageLayout", 32, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("dstImage", 40, 1, Ty::Handle(HandleType::Image)),
-        f("dstImageLayout", 48, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("regionCount", 52, 1, Ty::U32),
-        f("pRegions", 56, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_COPY2_LAYOUT), len: Len::At(here(52, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&HOST_IMAGE_COPY_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcImage", at: 24, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcImageLayout", at: 32, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstImage", at: 40, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstImageLayout", at: 48, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "regionCount", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_COPY2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 52, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::Image },
         Work::Handles { at: 40, count: 1, ty: HandleType::Image },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&IMAGE_COPY2_LAYOUT), len: Len::At(here(52, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&IMAGE_COPY2_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 52, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4)],
-    keep: &[s(0, 4), s(52, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 52, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct HostImageLayoutTransitionInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -849,7 +825,7 @@ pub struct HostImageLayoutTransitionInfo {
     pub new_layout: ImageLayout,
     pub subresource_range: ImageSubresourceRange,
 }
-structure!(HostImageLayoutTransitionInfo, HOST_IMAGE_LAYOUT_TRANSITION_INFO_LAYOUT, 56);
+structure!(HostImageLayoutTransitionInfo, HOST_IMAGE_LAYOUT_TRANSITION_INFO_LAYOUT);
 pub static HOST_IMAGE_LAYOUT_TRANSITION_INFO_LAYOUT: Layout = Layout {
     name: "VkHostImageLayoutTransitionInfo",
     size: 56,
@@ -858,29 +834,28 @@ pub static HOST_IMAGE_LAYOUT_TRANSITION_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("image", 16, 1, Ty::Handle(HandleType::Image)),
-        f("oldLayout", 24, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("newLayout", 28, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("subresourceRange", 32, 1, Ty::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "image", at: 16, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "oldLayout", at: 24, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "newLayout", at: 28, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subresourceRange", at: 32, ty: Ty::Struct(&IMAGE_SUBRESOURCE_RANGE_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Image },
     ],
-    gaps: &[s(4, 4), s(52, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SubresourceHostMemcpySize {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub size: u64,
 }
-structure!(SubresourceHostMemcpySize, SUBRESOURCE_HOST_MEMCPY_SIZE_LAYOUT, 24);
+structure!(SubresourceHostMemcpySize, SUBRESOURCE_HOST_MEMCPY_SIZE_LAYOUT);
 pub static SUBRESOURCE_HOST_MEMCPY_SIZE_LAYOUT: Layout = Layout {
     name: "VkSubresourceHostMemcpySize",
     size: 24,
@@ -889,26 +864,25 @@ pub static SUBRESOURCE_HOST_MEMCPY_SIZE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("size", 16, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "size", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct HostImageCopyDevicePerformanceQuery {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub optimal_device_access: Bool32,
     pub identical_memory_layout: Bool32,
 }
-structure!(HostImageCopyDevicePerformanceQuery, HOST_IMAGE_COPY_DEVICE_PERFORMANCE_QUERY_LAYOUT, 24);
+structure!(HostImageCopyDevicePerformanceQuery, HOST_IMAGE_COPY_DEVICE_PERFORMANCE_QUERY_LAYOUT);
 pub static HOST_IMAGE_COPY_DEVICE_PERFORMANCE_QUERY_LAYOUT: Layout = Layout {
     name: "VkHostImageCopyDevicePerformanceQuery",
     size: 24,
@@ -917,27 +891,26 @@ pub static HOST_IMAGE_COPY_DEVICE_PERFORMANCE_QUERY_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("optimalDeviceAccess", 16, 1, Ty::Bool32),
-        f("identicalMemoryLayout", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "optimalDeviceAccess", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "identicalMemoryLayout", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderSubgroupRotateFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_subgroup_rotate: Bool32,
     pub shader_subgroup_rotate_clustered: Bool32,
 }
-structure!(PhysicalDeviceShaderSubgroupRotateFeatures, PHYSICAL_DEVICE_SHADER_SUBGROUP_ROTATE_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceShaderSubgroupRotateFeatures, PHYSICAL_DEVICE_SHADER_SUBGROUP_ROTATE_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_SUBGROUP_ROTATE_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderSubgroupRotateFeatures",
     size: 24,
@@ -946,26 +919,25 @@ pub static PHYSICAL_DEVICE_SHADER_SUBGROUP_ROTATE_FEATURES_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderSubgroupRotate", 16, 1, Ty::Bool32),
-        f("shaderSubgroupRotateClustered", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderSubgroupRotate", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSubgroupRotateClustered", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderFloatControls2Features {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_float_controls2: Bool32,
 }
-structure!(PhysicalDeviceShaderFloatControls2Features, PHYSICAL_DEVICE_SHADER_FLOAT_CONTROLS2_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceShaderFloatControls2Features, PHYSICAL_DEVICE_SHADER_FLOAT_CONTROLS2_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_FLOAT_CONTROLS2_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderFloatControls2Features",
     size: 24,
@@ -974,25 +946,24 @@ pub static PHYSICAL_DEVICE_SHADER_FLOAT_CONTROLS2_FEATURES_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderFloatControls2", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderFloatControls2", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderExpectAssumeFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_expect_assume: Bool32,
 }
-structure!(PhysicalDeviceShaderExpectAssumeFeatures, PHYSICAL_DEVICE_SHADER_EXPECT_ASSUME_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceShaderExpectAssumeFeatures, PHYSICAL_DEVICE_SHADER_EXPECT_ASSUME_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_EXPECT_ASSUME_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderExpectAssumeFeatures",
     size: 24,
@@ -1001,25 +972,24 @@ pub static PHYSICAL_DEVICE_SHADER_EXPECT_ASSUME_FEATURES_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderExpectAssume", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderExpectAssume", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineCreateFlags2CreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: PipelineCreateFlags2,
 }
-structure!(PipelineCreateFlags2CreateInfo, PIPELINE_CREATE_FLAGS2_CREATE_INFO_LAYOUT, 24);
+structure!(PipelineCreateFlags2CreateInfo, PIPELINE_CREATE_FLAGS2_CREATE_INFO_LAYOUT);
 pub static PIPELINE_CREATE_FLAGS2_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkPipelineCreateFlags2CreateInfo",
     size: 24,
@@ -1028,25 +998,24 @@ pub static PIPELINE_CREATE_FLAGS2_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&PIPELINE_CREATE_FLAG_BITS2_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&PIPELINE_CREATE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePushDescriptorProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_push_descriptors: u32,
 }
-structure!(PhysicalDevicePushDescriptorProperties, PHYSICAL_DEVICE_PUSH_DESCRIPTOR_PROPERTIES_LAYOUT, 24);
+structure!(PhysicalDevicePushDescriptorProperties, PHYSICAL_DEVICE_PUSH_DESCRIPTOR_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_PUSH_DESCRIPTOR_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePushDescriptorProperties",
     size: 24,
@@ -1055,19 +1024,18 @@ pub static PHYSICAL_DEVICE_PUSH_DESCRIPTOR_PROPERTIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxPushDescriptors", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxPushDescriptors", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BindDescriptorSetsInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1079,7 +1047,7 @@ pub struct BindDescriptorSetsInfo {
     pub dynamic_offset_count: u32,
     pub p_dynamic_offsets: Ptr<u32>,
 }
-structure!(BindDescriptorSetsInfo, BIND_DESCRIPTOR_SETS_INFO_LAYOUT, 64);
+structure!(BindDescriptorSetsInfo, BIND_DESCRIPTOR_SETS_INFO_LAYOUT);
 pub static BIND_DESCRIPTOR_SETS_INFO_LAYOUT: Layout = Layout {
     name: "VkBindDescriptorSetsInfo",
     size: 64,
@@ -1088,28 +1056,27 @@ pub static BIND_DESCRIPTOR_SETS_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stageFlags", 16, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
-        f("layout", 24, 1, Ty::Handle(HandleType::PipelineLayout)).optional(),
-        f("firstSet", 32, 1, Ty::U32).optional(),
-        f("descriptorSetCount", 36, 1, Ty::U32),
-        f("pDescriptorSets", 40, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("dynamicOffsetCount", 48, 1, Ty::U32).optional(),
-        f("pDynamicOffsets", 56, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stageFlags", at: 16, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layout", at: 24, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "firstSet", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "descriptorSetCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorSets", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dynamicOffsetCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDynamicOffsets", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::PipelineLayout },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSet), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(52, 4)],
-    keep: &[s(0, 4), s(36, 4), s(48, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 36, size: 4 }, Span { at: 48, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PushConstantsInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1119,7 +1086,7 @@ pub struct PushConstantsInfo {
     pub size: u32,
     pub p_values: Ptr<u8>,
 }
-structure!(PushConstantsInfo, PUSH_CONSTANTS_INFO_LAYOUT, 48);
+structure!(PushConstantsInfo, PUSH_CONSTANTS_INFO_LAYOUT);
 pub static PUSH_CONSTANTS_INFO_LAYOUT: Layout = Layout {
     name: "VkPushConstantsInfo",
     size: 48,
@@ -1128,25 +1095,24 @@ pub static PUSH_CONSTANTS_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("layout", 16, 1, Ty::Handle(HandleType::PipelineLayout)).optional(),
-        f("stageFlags", 24, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
-        f("offset", 28, 1, Ty::U32).optional(),
-        f("size", 32, 1, Ty::U32),
-        f("pValues", 40, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "layout", at: 16, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stageFlags", at: 24, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 28, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "size", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pValues", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::PipelineLayout },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4), s(32, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PushDescriptorSetInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1156,7 +1122,7 @@ pub struct PushDescriptorSetInfo {
     pub descriptor_write_count: u32,
     pub p_descriptor_writes: Ptr<WriteDescriptorSet>,
 }
-structure!(PushDescriptorSetInfo, PUSH_DESCRIPTOR_SET_INFO_LAYOUT, 48);
+structure!(PushDescriptorSetInfo, PUSH_DESCRIPTOR_SET_INFO_LAYOUT);
 pub static PUSH_DESCRIPTOR_SET_INFO_LAYOUT: Layout = Layout {
     name: "VkPushDescriptorSetInfo",
     size: 48,
@@ -1165,25 +1131,24 @@ pub static PUSH_DESCRIPTOR_SET_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stageFlags", 16, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
-        f("layout", 24, 1, Ty::Handle(HandleType::PipelineLayout)).optional(),
-        f("set", 32, 1, Ty::U32).optional(),
-        f("descriptorWriteCount", 36, 1, Ty::U32),
-        f("pDescriptorWrites", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&WRITE_DESCRIPTOR_SET_LAYOUT), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stageFlags", at: 16, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layout", at: 24, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "set", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "descriptorWriteCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorWrites", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&WRITE_DESCRIPTOR_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::PipelineLayout },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&WRITE_DESCRIPTOR_SET_LAYOUT), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&WRITE_DESCRIPTOR_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(36, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 36, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PushDescriptorSetWithTemplateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1192,7 +1157,7 @@ pub struct PushDescriptorSetWithTemplateInfo {
     pub set: u32,
     pub p_data: Ptr<Opaque>,
 }
-structure!(PushDescriptorSetWithTemplateInfo, PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_INFO_LAYOUT, 48);
+structure!(PushDescriptorSetWithTemplateInfo, PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_INFO_LAYOUT);
 pub static PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_INFO_LAYOUT: Layout = Layout {
     name: "VkPushDescriptorSetWithTemplateInfo",
     size: 48,
@@ -1201,12 +1166,12 @@ pub static PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("descriptorUpdateTemplate", 16, 1, Ty::Handle(HandleType::DescriptorUpdateTemplate)),
-        f("layout", 24, 1, Ty::Handle(HandleType::PipelineLayout)).optional(),
-        f("set", 32, 1, Ty::U32).optional(),
-        f("pData", 40, 1, Ty::Pointer(&Pointer { to: Target::Template, len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "descriptorUpdateTemplate", at: 16, ty: Ty::Handle(HandleType::DescriptorUpdateTemplate), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layout", at: 24, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "set", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pData", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Template, len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
@@ -1214,18 +1179,17 @@ pub static PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_INFO_LAYOUT: Layout = Layout {
         Work::Handles { at: 24, count: 1, ty: HandleType::PipelineLayout },
         Work::Pointer { at: 40, pointer: &Pointer { to: Target::Template, len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePipelineProtectedAccessFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub pipeline_protected_access: Bool32,
 }
-structure!(PhysicalDevicePipelineProtectedAccessFeatures, PHYSICAL_DEVICE_PIPELINE_PROTECTED_ACCESS_FEATURES_LAYOUT, 24);
+structure!(PhysicalDevicePipelineProtectedAccessFeatures, PHYSICAL_DEVICE_PIPELINE_PROTECTED_ACCESS_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_PIPELINE_PROTECTED_ACCESS_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePipelineProtectedAccessFeatures",
     size: 24,
@@ -1234,25 +1198,24 @@ pub static PHYSICAL_DEVICE_PIPELINE_PROTECTED_ACCESS_FEATURES_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pipelineProtectedAccess", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipelineProtectedAccess", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePipelineRobustnessFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub pipeline_robustness: Bool32,
 }
-structure!(PhysicalDevicePipelineRobustnessFeatures, PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_FEATURES_LAYOUT, 24);
+structure!(PhysicalDevicePipelineRobustnessFeatures, PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePipelineRobustnessFeatures",
     size: 24,
@@ -1261,19 +1224,18 @@ pub static PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_FEATURES_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pipelineRobustness", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipelineRobustness", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePipelineRobustnessProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1282,7 +1244,7 @@ pub struct PhysicalDevicePipelineRobustnessProperties {
     pub default_robustness_vertex_inputs: PipelineRobustnessBufferBehavior,
     pub default_robustness_images: PipelineRobustnessImageBehavior,
 }
-structure!(PhysicalDevicePipelineRobustnessProperties, PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_PROPERTIES_LAYOUT, 32);
+structure!(PhysicalDevicePipelineRobustnessProperties, PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePipelineRobustnessProperties",
     size: 32,
@@ -1291,22 +1253,21 @@ pub static PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_PROPERTIES_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("defaultRobustnessStorageBuffers", 16, 1, Ty::Enum(&PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ENUM)),
-        f("defaultRobustnessUniformBuffers", 20, 1, Ty::Enum(&PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ENUM)),
-        f("defaultRobustnessVertexInputs", 24, 1, Ty::Enum(&PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ENUM)),
-        f("defaultRobustnessImages", 28, 1, Ty::Enum(&PIPELINE_ROBUSTNESS_IMAGE_BEHAVIOR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "defaultRobustnessStorageBuffers", at: 16, ty: Ty::Enum(&PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "defaultRobustnessUniformBuffers", at: 20, ty: Ty::Enum(&PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "defaultRobustnessVertexInputs", at: 24, ty: Ty::Enum(&PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "defaultRobustnessImages", at: 28, ty: Ty::Enum(&PIPELINE_ROBUSTNESS_IMAGE_BEHAVIOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineRobustnessCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1315,7 +1276,7 @@ pub struct PipelineRobustnessCreateInfo {
     pub vertex_inputs: PipelineRobustnessBufferBehavior,
     pub images: PipelineRobustnessImageBehavior,
 }
-structure!(PipelineRobustnessCreateInfo, PIPELINE_ROBUSTNESS_CREATE_INFO_LAYOUT, 32);
+structure!(PipelineRobustnessCreateInfo, PIPELINE_ROBUSTNESS_CREATE_INFO_LAYOUT);
 pub static PIPELINE_ROBUSTNESS_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkPipelineRobustnessCreateInfo",
     size: 32,
@@ -1324,22 +1285,21 @@ pub static PIPELINE_ROBUSTNESS_CREATE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("storageBuffers", 16, 1, Ty::Enum(&PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ENUM)),
-        f("uniformBuffers", 20, 1, Ty::Enum(&PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ENUM)),
-        f("vertexInputs", 24, 1, Ty::Enum(&PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ENUM)),
-        f("images", 28, 1, Ty::Enum(&PIPELINE_ROBUSTNESS_IMAGE_BEHAVIOR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "storageBuffers", at: 16, ty: Ty::Enum(&PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "uniformBuffers", at: 20, ty: Ty::Enum(&PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexInputs", at: 24, ty: Ty::Enum(&PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "images", at: 28, ty: Ty::Enum(&PIPELINE_ROBUSTNESS_IMAGE_BEHAVIOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceLineRasterizationFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1350,7 +1310,7 @@ pub struct PhysicalDeviceLineRasterizationFeatures {
     pub stippled_bresenham_lines: Bool32,
     pub stippled_smooth_lines: Bool32,
 }
-structure!(PhysicalDeviceLineRasterizationFeatures, PHYSICAL_DEVICE_LINE_RASTERIZATION_FEATURES_LAYOUT, 40);
+structure!(PhysicalDeviceLineRasterizationFeatures, PHYSICAL_DEVICE_LINE_RASTERIZATION_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_LINE_RASTERIZATION_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceLineRasterizationFeatures",
     size: 40,
@@ -1359,30 +1319,29 @@ pub static PHYSICAL_DEVICE_LINE_RASTERIZATION_FEATURES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("rectangularLines", 16, 1, Ty::Bool32),
-        f("bresenhamLines", 20, 1, Ty::Bool32),
-        f("smoothLines", 24, 1, Ty::Bool32),
-        f("stippledRectangularLines", 28, 1, Ty::Bool32),
-        f("stippledBresenhamLines", 32, 1, Ty::Bool32),
-        f("stippledSmoothLines", 36, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "rectangularLines", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bresenhamLines", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "smoothLines", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stippledRectangularLines", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stippledBresenhamLines", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stippledSmoothLines", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceLineRasterizationProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub line_sub_pixel_precision_bits: u32,
 }
-structure!(PhysicalDeviceLineRasterizationProperties, PHYSICAL_DEVICE_LINE_RASTERIZATION_PROPERTIES_LAYOUT, 24);
+structure!(PhysicalDeviceLineRasterizationProperties, PHYSICAL_DEVICE_LINE_RASTERIZATION_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_LINE_RASTERIZATION_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceLineRasterizationProperties",
     size: 24,
@@ -1391,19 +1350,18 @@ pub static PHYSICAL_DEVICE_LINE_RASTERIZATION_PROPERTIES_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("lineSubPixelPrecisionBits", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "lineSubPixelPrecisionBits", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineRasterizationLineStateCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1412,7 +1370,7 @@ pub struct PipelineRasterizationLineStateCreateInfo {
     pub line_stipple_factor: u32,
     pub line_stipple_pattern: u16,
 }
-structure!(PipelineRasterizationLineStateCreateInfo, PIPELINE_RASTERIZATION_LINE_STATE_CREATE_INFO_LAYOUT, 32);
+structure!(PipelineRasterizationLineStateCreateInfo, PIPELINE_RASTERIZATION_LINE_STATE_CREATE_INFO_LAYOUT);
 pub static PIPELINE_RASTERIZATION_LINE_STATE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkPipelineRasterizationLineStateCreateInfo",
     size: 32,
@@ -1421,29 +1379,28 @@ pub static PIPELINE_RASTERIZATION_LINE_STATE_CREATE_INFO_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("lineRasterizationMode", 16, 1, Ty::Enum(&LINE_RASTERIZATION_MODE_ENUM)),
-        f("stippledLineEnable", 20, 1, Ty::Bool32),
-        f("lineStippleFactor", 24, 1, Ty::U32),
-        f("lineStipplePattern", 28, 1, Ty::U16),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "lineRasterizationMode", at: 16, ty: Ty::Enum(&LINE_RASTERIZATION_MODE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stippledLineEnable", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "lineStippleFactor", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "lineStipplePattern", at: 28, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(30, 2)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 30, size: 2 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceVertexAttributeDivisorProperties {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_vertex_attrib_divisor: u32,
     pub supports_non_zero_first_instance: Bool32,
 }
-structure!(PhysicalDeviceVertexAttributeDivisorProperties, PHYSICAL_DEVICE_VERTEX_ATTRIBUTE_DIVISOR_PROPERTIES_LAYOUT, 24);
+structure!(PhysicalDeviceVertexAttributeDivisorProperties, PHYSICAL_DEVICE_VERTEX_ATTRIBUTE_DIVISOR_PROPERTIES_LAYOUT);
 pub static PHYSICAL_DEVICE_VERTEX_ATTRIBUTE_DIVISOR_PROPERTIES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceVertexAttributeDivisorProperties",
     size: 24,
@@ -1452,25 +1409,24 @@ pub static PHYSICAL_DEVICE_VERTEX_ATTRIBUTE_DIVISOR_PROPERTIES_LAYOUT: Layout = 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxVertexAttribDivisor", 16, 1, Ty::U32),
-        f("supportsNonZeroFirstInstance", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxVertexAttribDivisor", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "supportsNonZeroFirstInstance", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VertexInputBindingDivisorDescription {
     pub binding: u32,
     pub divisor: u32,
 }
-structure!(VertexInputBindingDivisorDescription, VERTEX_INPUT_BINDING_DIVISOR_DESCRIPTION_LAYOUT, 8);
+structure!(VertexInputBindingDivisorDescription, VERTEX_INPUT_BINDING_DIVISOR_DESCRIPTION_LAYOUT);
 pub static VERTEX_INPUT_BINDING_DIVISOR_DESCRIPTION_LAYOUT: Layout = Layout {
     name: "VkVertexInputBindingDivisorDescription",
     size: 8,
@@ -1479,8 +1435,8 @@ pub static VERTEX_INPUT_BINDING_DIVISOR_DESCRIPTION_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("binding", 0, 1, Ty::U32),
-        f("divisor", 4, 1, Ty::U32),
+        Field { name: "binding", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "divisor", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -1488,14 +1444,13 @@ pub static VERTEX_INPUT_BINDING_DIVISOR_DESCRIPTION_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineVertexInputDivisorStateCreateInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub vertex_binding_divisor_count: u32,
     pub p_vertex_binding_divisors: Ptr<VertexInputBindingDivisorDescription>,
 }
-structure!(PipelineVertexInputDivisorStateCreateInfo, PIPELINE_VERTEX_INPUT_DIVISOR_STATE_CREATE_INFO_LAYOUT, 32);
+structure!(PipelineVertexInputDivisorStateCreateInfo, PIPELINE_VERTEX_INPUT_DIVISOR_STATE_CREATE_INFO_LAYOUT);
 pub static PIPELINE_VERTEX_INPUT_DIVISOR_STATE_CREATE_INFO_LAYOUT: Layout = Layout {
     name: "VkPipelineVertexInputDivisorStateCreateInfo",
     size: 32,
@@ -1504,28 +1459,27 @@ pub static PIPELINE_VERTEX_INPUT_DIVISOR_STATE_CREATE_INFO_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("vertexBindingDivisorCount", 16, 1, Ty::U32),
-        f("pVertexBindingDivisors", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VERTEX_INPUT_BINDING_DIVISOR_DESCRIPTION_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vertexBindingDivisorCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVertexBindingDivisors", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VERTEX_INPUT_BINDING_DIVISOR_DESCRIPTION_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VERTEX_INPUT_BINDING_DIVISOR_DESCRIPTION_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VERTEX_INPUT_BINDING_DIVISOR_DESCRIPTION_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceVertexAttributeDivisorFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub vertex_attribute_instance_rate_divisor: Bool32,
     pub vertex_attribute_instance_rate_zero_divisor: Bool32,
 }
-structure!(PhysicalDeviceVertexAttributeDivisorFeatures, PHYSICAL_DEVICE_VERTEX_ATTRIBUTE_DIVISOR_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceVertexAttributeDivisorFeatures, PHYSICAL_DEVICE_VERTEX_ATTRIBUTE_DIVISOR_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_VERTEX_ATTRIBUTE_DIVISOR_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceVertexAttributeDivisorFeatures",
     size: 24,
@@ -1534,20 +1488,19 @@ pub static PHYSICAL_DEVICE_VERTEX_ATTRIBUTE_DIVISOR_FEATURES_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("vertexAttributeInstanceRateDivisor", 16, 1, Ty::Bool32),
-        f("vertexAttributeInstanceRateZeroDivisor", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vertexAttributeInstanceRateDivisor", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexAttributeInstanceRateZeroDivisor", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderingAreaInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1557,7 +1510,7 @@ pub struct RenderingAreaInfo {
     pub depth_attachment_format: Format,
     pub stencil_attachment_format: Format,
 }
-structure!(RenderingAreaInfo, RENDERING_AREA_INFO_LAYOUT, 40);
+structure!(RenderingAreaInfo, RENDERING_AREA_INFO_LAYOUT);
 pub static RENDERING_AREA_INFO_LAYOUT: Layout = Layout {
     name: "VkRenderingAreaInfo",
     size: 40,
@@ -1566,30 +1519,29 @@ pub static RENDERING_AREA_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("viewMask", 16, 1, Ty::U32),
-        f("colorAttachmentCount", 20, 1, Ty::U32).optional(),
-        f("pColorAttachmentFormats", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("depthAttachmentFormat", 32, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("stencilAttachmentFormat", 36, 1, Ty::Enum(&FORMAT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "viewMask", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "colorAttachmentCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pColorAttachmentFormats", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthAttachmentFormat", at: 32, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stencilAttachmentFormat", at: 36, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(20, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDynamicRenderingLocalReadFeatures {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub dynamic_rendering_local_read: Bool32,
 }
-structure!(PhysicalDeviceDynamicRenderingLocalReadFeatures, PHYSICAL_DEVICE_DYNAMIC_RENDERING_LOCAL_READ_FEATURES_LAYOUT, 24);
+structure!(PhysicalDeviceDynamicRenderingLocalReadFeatures, PHYSICAL_DEVICE_DYNAMIC_RENDERING_LOCAL_READ_FEATURES_LAYOUT);
 pub static PHYSICAL_DEVICE_DYNAMIC_RENDERING_LOCAL_READ_FEATURES_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDynamicRenderingLocalReadFeatures",
     size: 24,
@@ -1598,26 +1550,25 @@ pub static PHYSICAL_DEVICE_DYNAMIC_RENDERING_LOCAL_READ_FEATURES_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("dynamicRenderingLocalRead", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dynamicRenderingLocalRead", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderingAttachmentLocationInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub color_attachment_count: u32,
     pub p_color_attachment_locations: Ptr<u32>,
 }
-structure!(RenderingAttachmentLocationInfo, RENDERING_ATTACHMENT_LOCATION_INFO_LAYOUT, 32);
+structure!(RenderingAttachmentLocationInfo, RENDERING_ATTACHMENT_LOCATION_INFO_LAYOUT);
 pub static RENDERING_ATTACHMENT_LOCATION_INFO_LAYOUT: Layout = Layout {
     name: "VkRenderingAttachmentLocationInfo",
     size: 32,
@@ -1626,21 +1577,20 @@ pub static RENDERING_ATTACHMENT_LOCATION_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("colorAttachmentCount", 16, 1, Ty::U32).optional(),
-        f("pColorAttachmentLocations", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "colorAttachmentCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pColorAttachmentLocations", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderingInputAttachmentIndexInfo {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -1649,7 +1599,7 @@ pub struct RenderingInputAttachmentIndexInfo {
     pub p_depth_input_attachment_index: Ptr<u32>,
     pub p_stencil_input_attachment_index: Ptr<u32>,
 }
-structure!(RenderingInputAttachmentIndexInfo, RENDERING_INPUT_ATTACHMENT_INDEX_INFO_LAYOUT, 48);
+structure!(RenderingInputAttachmentIndexInfo, RENDERING_INPUT_ATTACHMENT_INDEX_INFO_LAYOUT);
 pub static RENDERING_INPUT_ATTACHMENT_INDEX_INFO_LAYOUT: Layout = Layout {
     name: "VkRenderingInputAttachmentIndexInfo",
     size: 48,
@@ -1658,19 +1608,19 @@ pub static RENDERING_INPUT_ATTACHMENT_INDEX_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("colorAttachmentCount", 16, 1, Ty::U32).optional(),
-        f("pColorAttachmentInputIndices", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pDepthInputAttachmentIndex", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pStencilInputAttachmentIndex", 40, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "colorAttachmentCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pColorAttachmentInputIndices", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDepthInputAttachmentIndex", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStencilInputAttachmentIndex", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };

@@ -2,13 +2,12 @@
 // VK_VERSION_1_4.
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct MapMemory2Params {
     pub device: Device,
     pub p_memory_map_info: Ptr<MemoryMapInfo>,
     pub pp_data: Ptr<Opaque>,
 }
-structure!(MapMemory2Params, MAP_MEMORY2_PARAMS_LAYOUT, 24);
+image!(MapMemory2Params, MAP_MEMORY2_PARAMS_LAYOUT);
 pub static MAP_MEMORY2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkMapMemory2",
     size: 24,
@@ -17,9 +16,9 @@ pub static MAP_MEMORY2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pMemoryMapInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_MAP_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("ppData", 16, 1, Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryMapInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_MAP_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ppData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -31,12 +30,11 @@ pub static MAP_MEMORY2_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct MapMemory2Outputs {
     pub result: Result,
     pub pp_data: Ptr<Opaque>,
 }
-structure!(MapMemory2Outputs, MAP_MEMORY2_OUTPUTS_LAYOUT, 16);
+image!(MapMemory2Outputs, MAP_MEMORY2_OUTPUTS_LAYOUT);
 pub static MAP_MEMORY2_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkMapMemory2:outputs",
     size: 16,
@@ -45,13 +43,13 @@ pub static MAP_MEMORY2_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("ppData", 8, 1, Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ppData", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnMapMemory2 = unsafe extern "system" fn(Device, Ptr<MemoryMapInfo>, Ptr<Opaque>) -> Result;
@@ -69,12 +67,11 @@ pub static MAP_MEMORY2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct UnmapMemory2Params {
     pub device: Device,
     pub p_memory_unmap_info: Ptr<MemoryUnmapInfo>,
 }
-structure!(UnmapMemory2Params, UNMAP_MEMORY2_PARAMS_LAYOUT, 16);
+image!(UnmapMemory2Params, UNMAP_MEMORY2_PARAMS_LAYOUT);
 pub static UNMAP_MEMORY2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkUnmapMemory2",
     size: 16,
@@ -83,8 +80,8 @@ pub static UNMAP_MEMORY2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pMemoryUnmapInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_UNMAP_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryUnmapInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_UNMAP_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -95,11 +92,10 @@ pub static UNMAP_MEMORY2_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct UnmapMemory2Outputs {
     pub result: Result,
 }
-structure!(UnmapMemory2Outputs, UNMAP_MEMORY2_OUTPUTS_LAYOUT, 8);
+image!(UnmapMemory2Outputs, UNMAP_MEMORY2_OUTPUTS_LAYOUT);
 pub static UNMAP_MEMORY2_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkUnmapMemory2:outputs",
     size: 8,
@@ -108,10 +104,10 @@ pub static UNMAP_MEMORY2_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnUnmapMemory2 = unsafe extern "system" fn(Device, Ptr<MemoryUnmapInfo>) -> Result;
@@ -129,13 +125,12 @@ pub static UNMAP_MEMORY2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceImageSubresourceLayoutParams {
     pub device: Device,
     pub p_info: Ptr<DeviceImageSubresourceInfo>,
     pub p_layout: Ptr<SubresourceLayout2>,
 }
-structure!(GetDeviceImageSubresourceLayoutParams, GET_DEVICE_IMAGE_SUBRESOURCE_LAYOUT_PARAMS_LAYOUT, 24);
+image!(GetDeviceImageSubresourceLayoutParams, GET_DEVICE_IMAGE_SUBRESOURCE_LAYOUT_PARAMS_LAYOUT);
 pub static GET_DEVICE_IMAGE_SUBRESOURCE_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceImageSubresourceLayout",
     size: 24,
@@ -144,9 +139,9 @@ pub static GET_DEVICE_IMAGE_SUBRESOURCE_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_IMAGE_SUBRESOURCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pLayout", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_IMAGE_SUBRESOURCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLayout", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -158,11 +153,10 @@ pub static GET_DEVICE_IMAGE_SUBRESOURCE_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceImageSubresourceLayoutOutputs {
     pub p_layout: Ptr<SubresourceLayout2>,
 }
-structure!(GetDeviceImageSubresourceLayoutOutputs, GET_DEVICE_IMAGE_SUBRESOURCE_LAYOUT_OUTPUTS_LAYOUT, 8);
+image!(GetDeviceImageSubresourceLayoutOutputs, GET_DEVICE_IMAGE_SUBRESOURCE_LAYOUT_OUTPUTS_LAYOUT);
 pub static GET_DEVICE_IMAGE_SUBRESOURCE_LAYOUT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceImageSubresourceLayout:outputs",
     size: 8,
@@ -171,7 +165,7 @@ pub static GET_DEVICE_IMAGE_SUBRESOURCE_LAYOUT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pLayout", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pLayout", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -194,14 +188,13 @@ pub static GET_DEVICE_IMAGE_SUBRESOURCE_LAYOUT_COMMAND: CommandDesc = CommandDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageSubresourceLayout2Params {
     pub device: Device,
     pub image: Image,
     pub p_subresource: Ptr<ImageSubresource2>,
     pub p_layout: Ptr<SubresourceLayout2>,
 }
-structure!(GetImageSubresourceLayout2Params, GET_IMAGE_SUBRESOURCE_LAYOUT2_PARAMS_LAYOUT, 32);
+image!(GetImageSubresourceLayout2Params, GET_IMAGE_SUBRESOURCE_LAYOUT2_PARAMS_LAYOUT);
 pub static GET_IMAGE_SUBRESOURCE_LAYOUT2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetImageSubresourceLayout2",
     size: 32,
@@ -210,10 +203,10 @@ pub static GET_IMAGE_SUBRESOURCE_LAYOUT2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("image", 8, 1, Ty::Handle(HandleType::Image)),
-        f("pSubresource", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pLayout", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "image", at: 8, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSubresource", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLayout", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -226,11 +219,10 @@ pub static GET_IMAGE_SUBRESOURCE_LAYOUT2_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageSubresourceLayout2Outputs {
     pub p_layout: Ptr<SubresourceLayout2>,
 }
-structure!(GetImageSubresourceLayout2Outputs, GET_IMAGE_SUBRESOURCE_LAYOUT2_OUTPUTS_LAYOUT, 8);
+image!(GetImageSubresourceLayout2Outputs, GET_IMAGE_SUBRESOURCE_LAYOUT2_OUTPUTS_LAYOUT);
 pub static GET_IMAGE_SUBRESOURCE_LAYOUT2_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetImageSubresourceLayout2:outputs",
     size: 8,
@@ -239,7 +231,7 @@ pub static GET_IMAGE_SUBRESOURCE_LAYOUT2_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pLayout", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pLayout", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -262,12 +254,11 @@ pub static GET_IMAGE_SUBRESOURCE_LAYOUT2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CopyMemoryToImageParams {
     pub device: Device,
     pub p_copy_memory_to_image_info: Ptr<CopyMemoryToImageInfo>,
 }
-structure!(CopyMemoryToImageParams, COPY_MEMORY_TO_IMAGE_PARAMS_LAYOUT, 16);
+image!(CopyMemoryToImageParams, COPY_MEMORY_TO_IMAGE_PARAMS_LAYOUT);
 pub static COPY_MEMORY_TO_IMAGE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCopyMemoryToImage",
     size: 16,
@@ -276,8 +267,8 @@ pub static COPY_MEMORY_TO_IMAGE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCopyMemoryToImageInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MEMORY_TO_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCopyMemoryToImageInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MEMORY_TO_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -288,11 +279,10 @@ pub static COPY_MEMORY_TO_IMAGE_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CopyMemoryToImageOutputs {
     pub result: Result,
 }
-structure!(CopyMemoryToImageOutputs, COPY_MEMORY_TO_IMAGE_OUTPUTS_LAYOUT, 8);
+image!(CopyMemoryToImageOutputs, COPY_MEMORY_TO_IMAGE_OUTPUTS_LAYOUT);
 pub static COPY_MEMORY_TO_IMAGE_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCopyMemoryToImage:outputs",
     size: 8,
@@ -301,10 +291,10 @@ pub static COPY_MEMORY_TO_IMAGE_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCopyMemoryToImage = unsafe extern "system" fn(Device, Ptr<CopyMemoryToImageInfo>) -> Result;
@@ -322,12 +312,11 @@ pub static COPY_MEMORY_TO_IMAGE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CopyImageToMemoryParams {
     pub device: Device,
     pub p_copy_image_to_memory_info: Ptr<CopyImageToMemoryInfo>,
 }
-structure!(CopyImageToMemoryParams, COPY_IMAGE_TO_MEMORY_PARAMS_LAYOUT, 16);
+image!(CopyImageToMemoryParams, COPY_IMAGE_TO_MEMORY_PARAMS_LAYOUT);
 pub static COPY_IMAGE_TO_MEMORY_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCopyImageToMemory",
     size: 16,
@@ -336,8 +325,8 @@ pub static COPY_IMAGE_TO_MEMORY_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCopyImageToMemoryInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_IMAGE_TO_MEMORY_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCopyImageToMemoryInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_IMAGE_TO_MEMORY_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -348,12 +337,11 @@ pub static COPY_IMAGE_TO_MEMORY_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CopyImageToMemoryOutputs {
     pub result: Result,
     pub p_copy_image_to_memory_info: Ptr<CopyImageToMemoryInfo>,
 }
-structure!(CopyImageToMemoryOutputs, COPY_IMAGE_TO_MEMORY_OUTPUTS_LAYOUT, 16);
+image!(CopyImageToMemoryOutputs, COPY_IMAGE_TO_MEMORY_OUTPUTS_LAYOUT);
 pub static COPY_IMAGE_TO_MEMORY_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCopyImageToMemory:outputs",
     size: 16,
@@ -362,13 +350,13 @@ pub static COPY_IMAGE_TO_MEMORY_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pCopyImageToMemoryInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_IMAGE_TO_MEMORY_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCopyImageToMemoryInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_IMAGE_TO_MEMORY_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COPY_IMAGE_TO_MEMORY_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCopyImageToMemory = unsafe extern "system" fn(Device, Ptr<CopyImageToMemoryInfo>) -> Result;
@@ -386,12 +374,11 @@ pub static COPY_IMAGE_TO_MEMORY_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CopyImageToImageParams {
     pub device: Device,
     pub p_copy_image_to_image_info: Ptr<CopyImageToImageInfo>,
 }
-structure!(CopyImageToImageParams, COPY_IMAGE_TO_IMAGE_PARAMS_LAYOUT, 16);
+image!(CopyImageToImageParams, COPY_IMAGE_TO_IMAGE_PARAMS_LAYOUT);
 pub static COPY_IMAGE_TO_IMAGE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCopyImageToImage",
     size: 16,
@@ -400,8 +387,8 @@ pub static COPY_IMAGE_TO_IMAGE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCopyImageToImageInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_IMAGE_TO_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCopyImageToImageInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_IMAGE_TO_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -412,11 +399,10 @@ pub static COPY_IMAGE_TO_IMAGE_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CopyImageToImageOutputs {
     pub result: Result,
 }
-structure!(CopyImageToImageOutputs, COPY_IMAGE_TO_IMAGE_OUTPUTS_LAYOUT, 8);
+image!(CopyImageToImageOutputs, COPY_IMAGE_TO_IMAGE_OUTPUTS_LAYOUT);
 pub static COPY_IMAGE_TO_IMAGE_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCopyImageToImage:outputs",
     size: 8,
@@ -425,10 +411,10 @@ pub static COPY_IMAGE_TO_IMAGE_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCopyImageToImage = unsafe extern "system" fn(Device, Ptr<CopyImageToImageInfo>) -> Result;
@@ -446,13 +432,12 @@ pub static COPY_IMAGE_TO_IMAGE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct TransitionImageLayoutParams {
     pub device: Device,
     pub transition_count: u32,
     pub p_transitions: Ptr<HostImageLayoutTransitionInfo>,
 }
-structure!(TransitionImageLayoutParams, TRANSITION_IMAGE_LAYOUT_PARAMS_LAYOUT, 24);
+image!(TransitionImageLayoutParams, TRANSITION_IMAGE_LAYOUT_PARAMS_LAYOUT);
 pub static TRANSITION_IMAGE_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkTransitionImageLayout",
     size: 24,
@@ -461,24 +446,23 @@ pub static TRANSITION_IMAGE_LAYOUT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("transitionCount", 8, 1, Ty::U32),
-        f("pTransitions", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&HOST_IMAGE_LAYOUT_TRANSITION_INFO_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "transitionCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTransitions", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&HOST_IMAGE_LAYOUT_TRANSITION_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&HOST_IMAGE_LAYOUT_TRANSITION_INFO_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&HOST_IMAGE_LAYOUT_TRANSITION_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct TransitionImageLayoutOutputs {
     pub result: Result,
 }
-structure!(TransitionImageLayoutOutputs, TRANSITION_IMAGE_LAYOUT_OUTPUTS_LAYOUT, 8);
+image!(TransitionImageLayoutOutputs, TRANSITION_IMAGE_LAYOUT_OUTPUTS_LAYOUT);
 pub static TRANSITION_IMAGE_LAYOUT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkTransitionImageLayout:outputs",
     size: 8,
@@ -487,10 +471,10 @@ pub static TRANSITION_IMAGE_LAYOUT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnTransitionImageLayout = unsafe extern "system" fn(Device, u32, Ptr<HostImageLayoutTransitionInfo>) -> Result;
@@ -508,7 +492,6 @@ pub static TRANSITION_IMAGE_LAYOUT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdPushDescriptorSetParams {
     pub command_buffer: CommandBuffer,
     pub pipeline_bind_point: PipelineBindPoint,
@@ -517,7 +500,7 @@ pub struct CmdPushDescriptorSetParams {
     pub descriptor_write_count: u32,
     pub p_descriptor_writes: Ptr<WriteDescriptorSet>,
 }
-structure!(CmdPushDescriptorSetParams, CMD_PUSH_DESCRIPTOR_SET_PARAMS_LAYOUT, 40);
+image!(CmdPushDescriptorSetParams, CMD_PUSH_DESCRIPTOR_SET_PARAMS_LAYOUT);
 pub static CMD_PUSH_DESCRIPTOR_SET_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdPushDescriptorSet",
     size: 40,
@@ -526,20 +509,20 @@ pub static CMD_PUSH_DESCRIPTOR_SET_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pipelineBindPoint", 8, 1, Ty::Enum(&PIPELINE_BIND_POINT_ENUM)),
-        f("layout", 16, 1, Ty::Handle(HandleType::PipelineLayout)),
-        f("set", 24, 1, Ty::U32),
-        f("descriptorWriteCount", 28, 1, Ty::U32),
-        f("pDescriptorWrites", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&WRITE_DESCRIPTOR_SET_LAYOUT), len: Len::At(here(28, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pipelineBindPoint", at: 8, ty: Ty::Enum(&PIPELINE_BIND_POINT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layout", at: 16, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "set", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorWriteCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorWrites", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&WRITE_DESCRIPTOR_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 16, count: 1, ty: HandleType::PipelineLayout },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&WRITE_DESCRIPTOR_SET_LAYOUT), len: Len::At(here(28, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&WRITE_DESCRIPTOR_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(28, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 28, size: 4 }],
 };
 pub type FnCmdPushDescriptorSet = unsafe extern "system" fn(CommandBuffer, PipelineBindPoint, PipelineLayout, u32, u32, Ptr<WriteDescriptorSet>);
 pub static CMD_PUSH_DESCRIPTOR_SET_COMMAND: CommandDesc = CommandDesc {
@@ -552,7 +535,6 @@ pub static CMD_PUSH_DESCRIPTOR_SET_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdPushDescriptorSetWithTemplateParams {
     pub command_buffer: CommandBuffer,
     pub descriptor_update_template: DescriptorUpdateTemplate,
@@ -560,7 +542,7 @@ pub struct CmdPushDescriptorSetWithTemplateParams {
     pub set: u32,
     pub p_data: Ptr<Opaque>,
 }
-structure!(CmdPushDescriptorSetWithTemplateParams, CMD_PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_PARAMS_LAYOUT, 40);
+image!(CmdPushDescriptorSetWithTemplateParams, CMD_PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_PARAMS_LAYOUT);
 pub static CMD_PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdPushDescriptorSetWithTemplate",
     size: 40,
@@ -569,11 +551,11 @@ pub static CMD_PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_PARAMS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("descriptorUpdateTemplate", 8, 1, Ty::Handle(HandleType::DescriptorUpdateTemplate)),
-        f("layout", 16, 1, Ty::Handle(HandleType::PipelineLayout)),
-        f("set", 24, 1, Ty::U32),
-        f("pData", 32, 1, Ty::Pointer(&Pointer { to: Target::Template, len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "descriptorUpdateTemplate", at: 8, ty: Ty::Handle(HandleType::DescriptorUpdateTemplate), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layout", at: 16, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "set", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Template, len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -581,7 +563,7 @@ pub static CMD_PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_PARAMS_LAYOUT: Layout = Layout 
         Work::Handles { at: 16, count: 1, ty: HandleType::PipelineLayout },
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Template, len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(28, 4)],
+    gaps: &[Span { at: 28, size: 4 }],
     keep: &[],
 };
 pub type FnCmdPushDescriptorSetWithTemplate = unsafe extern "system" fn(CommandBuffer, DescriptorUpdateTemplate, PipelineLayout, u32, Ptr<Opaque>);
@@ -595,12 +577,11 @@ pub static CMD_PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_COMMAND: CommandDesc = CommandD
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBindDescriptorSets2Params {
     pub command_buffer: CommandBuffer,
     pub p_bind_descriptor_sets_info: Ptr<BindDescriptorSetsInfo>,
 }
-structure!(CmdBindDescriptorSets2Params, CMD_BIND_DESCRIPTOR_SETS2_PARAMS_LAYOUT, 16);
+image!(CmdBindDescriptorSets2Params, CMD_BIND_DESCRIPTOR_SETS2_PARAMS_LAYOUT);
 pub static CMD_BIND_DESCRIPTOR_SETS2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBindDescriptorSets2",
     size: 16,
@@ -609,8 +590,8 @@ pub static CMD_BIND_DESCRIPTOR_SETS2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pBindDescriptorSetsInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BIND_DESCRIPTOR_SETS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pBindDescriptorSetsInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_DESCRIPTOR_SETS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -630,12 +611,11 @@ pub static CMD_BIND_DESCRIPTOR_SETS2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdPushConstants2Params {
     pub command_buffer: CommandBuffer,
     pub p_push_constants_info: Ptr<PushConstantsInfo>,
 }
-structure!(CmdPushConstants2Params, CMD_PUSH_CONSTANTS2_PARAMS_LAYOUT, 16);
+image!(CmdPushConstants2Params, CMD_PUSH_CONSTANTS2_PARAMS_LAYOUT);
 pub static CMD_PUSH_CONSTANTS2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdPushConstants2",
     size: 16,
@@ -644,8 +624,8 @@ pub static CMD_PUSH_CONSTANTS2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pPushConstantsInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PUSH_CONSTANTS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pPushConstantsInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PUSH_CONSTANTS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -665,12 +645,11 @@ pub static CMD_PUSH_CONSTANTS2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdPushDescriptorSet2Params {
     pub command_buffer: CommandBuffer,
     pub p_push_descriptor_set_info: Ptr<PushDescriptorSetInfo>,
 }
-structure!(CmdPushDescriptorSet2Params, CMD_PUSH_DESCRIPTOR_SET2_PARAMS_LAYOUT, 16);
+image!(CmdPushDescriptorSet2Params, CMD_PUSH_DESCRIPTOR_SET2_PARAMS_LAYOUT);
 pub static CMD_PUSH_DESCRIPTOR_SET2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdPushDescriptorSet2",
     size: 16,
@@ -679,8 +658,8 @@ pub static CMD_PUSH_DESCRIPTOR_SET2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pPushDescriptorSetInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PUSH_DESCRIPTOR_SET_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pPushDescriptorSetInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PUSH_DESCRIPTOR_SET_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -700,12 +679,11 @@ pub static CMD_PUSH_DESCRIPTOR_SET2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdPushDescriptorSetWithTemplate2Params {
     pub command_buffer: CommandBuffer,
     pub p_push_descriptor_set_with_template_info: Ptr<PushDescriptorSetWithTemplateInfo>,
 }
-structure!(CmdPushDescriptorSetWithTemplate2Params, CMD_PUSH_DESCRIPTOR_SET_WITH_TEMPLATE2_PARAMS_LAYOUT, 16);
+image!(CmdPushDescriptorSetWithTemplate2Params, CMD_PUSH_DESCRIPTOR_SET_WITH_TEMPLATE2_PARAMS_LAYOUT);
 pub static CMD_PUSH_DESCRIPTOR_SET_WITH_TEMPLATE2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdPushDescriptorSetWithTemplate2",
     size: 16,
@@ -714,8 +692,8 @@ pub static CMD_PUSH_DESCRIPTOR_SET_WITH_TEMPLATE2_PARAMS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pPushDescriptorSetWithTemplateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pPushDescriptorSetWithTemplateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -735,13 +713,12 @@ pub static CMD_PUSH_DESCRIPTOR_SET_WITH_TEMPLATE2_COMMAND: CommandDesc = Command
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetLineStippleParams {
     pub command_buffer: CommandBuffer,
     pub line_stipple_factor: u32,
     pub line_stipple_pattern: u16,
 }
-structure!(CmdSetLineStippleParams, CMD_SET_LINE_STIPPLE_PARAMS_LAYOUT, 16);
+image!(CmdSetLineStippleParams, CMD_SET_LINE_STIPPLE_PARAMS_LAYOUT);
 pub static CMD_SET_LINE_STIPPLE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetLineStipple",
     size: 16,
@@ -750,14 +727,14 @@ pub static CMD_SET_LINE_STIPPLE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("lineStippleFactor", 8, 1, Ty::U32),
-        f("lineStipplePattern", 12, 1, Ty::U16),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "lineStippleFactor", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "lineStipplePattern", at: 12, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(14, 2)],
+    gaps: &[Span { at: 14, size: 2 }],
     keep: &[],
 };
 pub type FnCmdSetLineStipple = unsafe extern "system" fn(CommandBuffer, u32, u16);
@@ -771,7 +748,6 @@ pub static CMD_SET_LINE_STIPPLE_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBindIndexBuffer2Params {
     pub command_buffer: CommandBuffer,
     pub buffer: Buffer,
@@ -779,7 +755,7 @@ pub struct CmdBindIndexBuffer2Params {
     pub size: u64,
     pub index_type: IndexType,
 }
-structure!(CmdBindIndexBuffer2Params, CMD_BIND_INDEX_BUFFER2_PARAMS_LAYOUT, 40);
+image!(CmdBindIndexBuffer2Params, CMD_BIND_INDEX_BUFFER2_PARAMS_LAYOUT);
 pub static CMD_BIND_INDEX_BUFFER2_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBindIndexBuffer2",
     size: 40,
@@ -788,17 +764,17 @@ pub static CMD_BIND_INDEX_BUFFER2_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("buffer", 8, 1, Ty::Handle(HandleType::Buffer)).optional(),
-        f("offset", 16, 1, Ty::U64),
-        f("size", 24, 1, Ty::U64),
-        f("indexType", 32, 1, Ty::Enum(&INDEX_TYPE_ENUM)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "buffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "offset", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexType", at: 32, ty: Ty::Enum(&INDEX_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 8, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(36, 4)],
+    gaps: &[Span { at: 36, size: 4 }],
     keep: &[],
 };
 pub type FnCmdBindIndexBuffer2 = unsafe extern "system" fn(CommandBuffer, Buffer, u64, u64, IndexType);
@@ -812,13 +788,12 @@ pub static CMD_BIND_INDEX_BUFFER2_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetRenderingAreaGranularityParams {
     pub device: Device,
     pub p_rendering_area_info: Ptr<RenderingAreaInfo>,
     pub p_granularity: Ptr<Extent2D>,
 }
-structure!(GetRenderingAreaGranularityParams, GET_RENDERING_AREA_GRANULARITY_PARAMS_LAYOUT, 24);
+image!(GetRenderingAreaGranularityParams, GET_RENDERING_AREA_GRANULARITY_PARAMS_LAYOUT);
 pub static GET_RENDERING_AREA_GRANULARITY_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetRenderingAreaGranularity",
     size: 24,
@@ -827,9 +802,9 @@ pub static GET_RENDERING_AREA_GRANULARITY_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pRenderingAreaInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_AREA_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pGranularity", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRenderingAreaInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_AREA_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGranularity", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -841,11 +816,10 @@ pub static GET_RENDERING_AREA_GRANULARITY_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetRenderingAreaGranularityOutputs {
     pub p_granularity: Ptr<Extent2D>,
 }
-structure!(GetRenderingAreaGranularityOutputs, GET_RENDERING_AREA_GRANULARITY_OUTPUTS_LAYOUT, 8);
+image!(GetRenderingAreaGranularityOutputs, GET_RENDERING_AREA_GRANULARITY_OUTPUTS_LAYOUT);
 pub static GET_RENDERING_AREA_GRANULARITY_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetRenderingAreaGranularity:outputs",
     size: 8,
@@ -854,7 +828,7 @@ pub static GET_RENDERING_AREA_GRANULARITY_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pGranularity", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pGranularity", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -877,12 +851,11 @@ pub static GET_RENDERING_AREA_GRANULARITY_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetRenderingAttachmentLocationsParams {
     pub command_buffer: CommandBuffer,
     pub p_location_info: Ptr<RenderingAttachmentLocationInfo>,
 }
-structure!(CmdSetRenderingAttachmentLocationsParams, CMD_SET_RENDERING_ATTACHMENT_LOCATIONS_PARAMS_LAYOUT, 16);
+image!(CmdSetRenderingAttachmentLocationsParams, CMD_SET_RENDERING_ATTACHMENT_LOCATIONS_PARAMS_LAYOUT);
 pub static CMD_SET_RENDERING_ATTACHMENT_LOCATIONS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetRenderingAttachmentLocations",
     size: 16,
@@ -891,8 +864,8 @@ pub static CMD_SET_RENDERING_ATTACHMENT_LOCATIONS_PARAMS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pLocationInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_ATTACHMENT_LOCATION_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pLocationInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_ATTACHMENT_LOCATION_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -912,12 +885,11 @@ pub static CMD_SET_RENDERING_ATTACHMENT_LOCATIONS_COMMAND: CommandDesc = Command
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetRenderingInputAttachmentIndicesParams {
     pub command_buffer: CommandBuffer,
     pub p_input_attachment_index_info: Ptr<RenderingInputAttachmentIndexInfo>,
 }
-structure!(CmdSetRenderingInputAttachmentIndicesParams, CMD_SET_RENDERING_INPUT_ATTACHMENT_INDICES_PARAMS_LAYOUT, 16);
+image!(CmdSetRenderingInputAttachmentIndicesParams, CMD_SET_RENDERING_INPUT_ATTACHMENT_INDICES_PARAMS_LAYOUT);
 pub static CMD_SET_RENDERING_INPUT_ATTACHMENT_INDICES_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetRenderingInputAttachmentIndices",
     size: 16,
@@ -926,8 +898,8 @@ pub static CMD_SET_RENDERING_INPUT_ATTACHMENT_INDICES_PARAMS_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pInputAttachmentIndexInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_INPUT_ATTACHMENT_INDEX_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pInputAttachmentIndexInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_INPUT_ATTACHMENT_INDEX_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

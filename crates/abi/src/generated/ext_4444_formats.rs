@@ -2,14 +2,13 @@
 // VK_EXT_4444_formats.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevice4444FormatsFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub format_a4_r4_g4_b4: Bool32,
     pub format_a4_b4_g4_r4: Bool32,
 }
-structure!(PhysicalDevice4444FormatsFeaturesEXT, PHYSICAL_DEVICE4444_FORMATS_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDevice4444FormatsFeaturesEXT, PHYSICAL_DEVICE4444_FORMATS_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE4444_FORMATS_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevice4444FormatsFeaturesEXT",
     size: 24,
@@ -18,14 +17,14 @@ pub static PHYSICAL_DEVICE4444_FORMATS_FEATURES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("formatA4R4G4B4", 16, 1, Ty::Bool32),
-        f("formatA4B4G4R4", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "formatA4R4G4B4", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "formatA4B4G4R4", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,13 +2,12 @@
 // VK_EXT_acquire_drm_display.
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct AcquireDrmDisplayEXTParams {
     pub physical_device: PhysicalDevice,
     pub drm_fd: i32,
     pub display: DisplayKHR,
 }
-structure!(AcquireDrmDisplayEXTParams, ACQUIRE_DRM_DISPLAY_EXT_PARAMS_LAYOUT, 24);
+image!(AcquireDrmDisplayEXTParams, ACQUIRE_DRM_DISPLAY_EXT_PARAMS_LAYOUT);
 pub static ACQUIRE_DRM_DISPLAY_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkAcquireDrmDisplayEXT",
     size: 24,
@@ -17,24 +16,23 @@ pub static ACQUIRE_DRM_DISPLAY_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("drmFd", 8, 1, Ty::I32),
-        f("display", 16, 1, Ty::Handle(HandleType::DisplayKHR)),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "drmFd", at: 8, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "display", at: 16, ty: Ty::Handle(HandleType::DisplayKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Handles { at: 16, count: 1, ty: HandleType::DisplayKHR },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct AcquireDrmDisplayEXTOutputs {
     pub result: Result,
 }
-structure!(AcquireDrmDisplayEXTOutputs, ACQUIRE_DRM_DISPLAY_EXT_OUTPUTS_LAYOUT, 8);
+image!(AcquireDrmDisplayEXTOutputs, ACQUIRE_DRM_DISPLAY_EXT_OUTPUTS_LAYOUT);
 pub static ACQUIRE_DRM_DISPLAY_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkAcquireDrmDisplayEXT:outputs",
     size: 8,
@@ -43,10 +41,10 @@ pub static ACQUIRE_DRM_DISPLAY_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnAcquireDrmDisplayEXT = unsafe extern "system" fn(PhysicalDevice, i32, DisplayKHR) -> Result;
@@ -64,14 +62,13 @@ pub static ACQUIRE_DRM_DISPLAY_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDrmDisplayEXTParams {
     pub physical_device: PhysicalDevice,
     pub drm_fd: i32,
     pub connector_id: u32,
     pub display: Ptr<DisplayKHR>,
 }
-structure!(GetDrmDisplayEXTParams, GET_DRM_DISPLAY_EXT_PARAMS_LAYOUT, 24);
+image!(GetDrmDisplayEXTParams, GET_DRM_DISPLAY_EXT_PARAMS_LAYOUT);
 pub static GET_DRM_DISPLAY_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDrmDisplayEXT",
     size: 24,
@@ -80,10 +77,10 @@ pub static GET_DRM_DISPLAY_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("drmFd", 8, 1, Ty::I32),
-        f("connectorId", 12, 1, Ty::U32),
-        f("display", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "drmFd", at: 8, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "connectorId", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "display", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -94,12 +91,11 @@ pub static GET_DRM_DISPLAY_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDrmDisplayEXTOutputs {
     pub result: Result,
     pub display: Ptr<DisplayKHR>,
 }
-structure!(GetDrmDisplayEXTOutputs, GET_DRM_DISPLAY_EXT_OUTPUTS_LAYOUT, 16);
+image!(GetDrmDisplayEXTOutputs, GET_DRM_DISPLAY_EXT_OUTPUTS_LAYOUT);
 pub static GET_DRM_DISPLAY_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDrmDisplayEXT:outputs",
     size: 16,
@@ -108,13 +104,13 @@ pub static GET_DRM_DISPLAY_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("display", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "display", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetDrmDisplayEXT = unsafe extern "system" fn(PhysicalDevice, i32, u32, Ptr<DisplayKHR>) -> Result;

@@ -2,13 +2,12 @@
 // VK_EXT_acquire_xlib_display.
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct AcquireXlibDisplayEXTParams {
     pub physical_device: PhysicalDevice,
     pub dpy: Ptr<Opaque>,
     pub display: DisplayKHR,
 }
-structure!(AcquireXlibDisplayEXTParams, ACQUIRE_XLIB_DISPLAY_EXT_PARAMS_LAYOUT, 24);
+image!(AcquireXlibDisplayEXTParams, ACQUIRE_XLIB_DISPLAY_EXT_PARAMS_LAYOUT);
 pub static ACQUIRE_XLIB_DISPLAY_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkAcquireXlibDisplayEXT",
     size: 24,
@@ -17,9 +16,9 @@ pub static ACQUIRE_XLIB_DISPLAY_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("dpy", 8, 1, Ty::Opaque),
-        f("display", 16, 1, Ty::Handle(HandleType::DisplayKHR)),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dpy", at: 8, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "display", at: 16, ty: Ty::Handle(HandleType::DisplayKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -31,11 +30,10 @@ pub static ACQUIRE_XLIB_DISPLAY_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct AcquireXlibDisplayEXTOutputs {
     pub result: Result,
 }
-structure!(AcquireXlibDisplayEXTOutputs, ACQUIRE_XLIB_DISPLAY_EXT_OUTPUTS_LAYOUT, 8);
+image!(AcquireXlibDisplayEXTOutputs, ACQUIRE_XLIB_DISPLAY_EXT_OUTPUTS_LAYOUT);
 pub static ACQUIRE_XLIB_DISPLAY_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkAcquireXlibDisplayEXT:outputs",
     size: 8,
@@ -44,10 +42,10 @@ pub static ACQUIRE_XLIB_DISPLAY_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnAcquireXlibDisplayEXT = unsafe extern "system" fn(PhysicalDevice, Ptr<Opaque>, DisplayKHR) -> Result;
@@ -65,14 +63,13 @@ pub static ACQUIRE_XLIB_DISPLAY_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetRandROutputDisplayEXTParams {
     pub physical_device: PhysicalDevice,
     pub dpy: Ptr<Opaque>,
     pub rr_output: u64,
     pub p_display: Ptr<DisplayKHR>,
 }
-structure!(GetRandROutputDisplayEXTParams, GET_RAND_R_OUTPUT_DISPLAY_EXT_PARAMS_LAYOUT, 32);
+image!(GetRandROutputDisplayEXTParams, GET_RAND_R_OUTPUT_DISPLAY_EXT_PARAMS_LAYOUT);
 pub static GET_RAND_R_OUTPUT_DISPLAY_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetRandROutputDisplayEXT",
     size: 32,
@@ -81,10 +78,10 @@ pub static GET_RAND_R_OUTPUT_DISPLAY_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("dpy", 8, 1, Ty::Opaque),
-        f("rrOutput", 16, 1, Ty::U64),
-        f("pDisplay", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dpy", at: 8, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "rrOutput", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDisplay", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -96,12 +93,11 @@ pub static GET_RAND_R_OUTPUT_DISPLAY_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetRandROutputDisplayEXTOutputs {
     pub result: Result,
     pub p_display: Ptr<DisplayKHR>,
 }
-structure!(GetRandROutputDisplayEXTOutputs, GET_RAND_R_OUTPUT_DISPLAY_EXT_OUTPUTS_LAYOUT, 16);
+image!(GetRandROutputDisplayEXTOutputs, GET_RAND_R_OUTPUT_DISPLAY_EXT_OUTPUTS_LAYOUT);
 pub static GET_RAND_R_OUTPUT_DISPLAY_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetRandROutputDisplayEXT:outputs",
     size: 16,
@@ -110,13 +106,13 @@ pub static GET_RAND_R_OUTPUT_DISPLAY_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pDisplay", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDisplay", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetRandROutputDisplayEXT = unsafe extern "system" fn(PhysicalDevice, Ptr<Opaque>, u64, Ptr<DisplayKHR>) -> Result;

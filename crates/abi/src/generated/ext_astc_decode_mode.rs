@@ -2,13 +2,12 @@
 // VK_EXT_astc_decode_mode.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageViewASTCDecodeModeEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub decode_mode: Format,
 }
-structure!(ImageViewASTCDecodeModeEXT, IMAGE_VIEW_ASTC_DECODE_MODE_EXT_LAYOUT, 24);
+structure!(ImageViewASTCDecodeModeEXT, IMAGE_VIEW_ASTC_DECODE_MODE_EXT_LAYOUT);
 pub static IMAGE_VIEW_ASTC_DECODE_MODE_EXT_LAYOUT: Layout = Layout {
     name: "VkImageViewASTCDecodeModeEXT",
     size: 24,
@@ -17,25 +16,24 @@ pub static IMAGE_VIEW_ASTC_DECODE_MODE_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("decodeMode", 16, 1, Ty::Enum(&FORMAT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "decodeMode", at: 16, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceASTCDecodeFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub decode_mode_shared_exponent: Bool32,
 }
-structure!(PhysicalDeviceASTCDecodeFeaturesEXT, PHYSICAL_DEVICE_ASTC_DECODE_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceASTCDecodeFeaturesEXT, PHYSICAL_DEVICE_ASTC_DECODE_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_ASTC_DECODE_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceASTCDecodeFeaturesEXT",
     size: 24,
@@ -44,13 +42,13 @@ pub static PHYSICAL_DEVICE_ASTC_DECODE_FEATURES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("decodeModeSharedExponent", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "decodeModeSharedExponent", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

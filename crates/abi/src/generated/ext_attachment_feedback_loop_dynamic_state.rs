@@ -2,13 +2,12 @@
 // VK_EXT_attachment_feedback_loop_dynamic_state.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceAttachmentFeedbackLoopDynamicStateFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub attachment_feedback_loop_dynamic_state: Bool32,
 }
-structure!(PhysicalDeviceAttachmentFeedbackLoopDynamicStateFeaturesEXT, PHYSICAL_DEVICE_ATTACHMENT_FEEDBACK_LOOP_DYNAMIC_STATE_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceAttachmentFeedbackLoopDynamicStateFeaturesEXT, PHYSICAL_DEVICE_ATTACHMENT_FEEDBACK_LOOP_DYNAMIC_STATE_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_ATTACHMENT_FEEDBACK_LOOP_DYNAMIC_STATE_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceAttachmentFeedbackLoopDynamicStateFeaturesEXT",
     size: 24,
@@ -17,24 +16,23 @@ pub static PHYSICAL_DEVICE_ATTACHMENT_FEEDBACK_LOOP_DYNAMIC_STATE_FEATURES_EXT_L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("attachmentFeedbackLoopDynamicState", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "attachmentFeedbackLoopDynamicState", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetAttachmentFeedbackLoopEnableEXTParams {
     pub command_buffer: CommandBuffer,
     pub aspect_mask: ImageAspectFlags,
 }
-structure!(CmdSetAttachmentFeedbackLoopEnableEXTParams, CMD_SET_ATTACHMENT_FEEDBACK_LOOP_ENABLE_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetAttachmentFeedbackLoopEnableEXTParams, CMD_SET_ATTACHMENT_FEEDBACK_LOOP_ENABLE_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_ATTACHMENT_FEEDBACK_LOOP_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetAttachmentFeedbackLoopEnableEXT",
     size: 16,
@@ -43,13 +41,13 @@ pub static CMD_SET_ATTACHMENT_FEEDBACK_LOOP_ENABLE_EXT_PARAMS_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("aspectMask", 8, 1, Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM)).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "aspectMask", at: 8, ty: Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetAttachmentFeedbackLoopEnableEXT = unsafe extern "system" fn(CommandBuffer, ImageAspectFlags);

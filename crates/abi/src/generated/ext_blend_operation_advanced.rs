@@ -2,13 +2,12 @@
 // VK_EXT_blend_operation_advanced.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceBlendOperationAdvancedFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub advanced_blend_coherent_operations: Bool32,
 }
-structure!(PhysicalDeviceBlendOperationAdvancedFeaturesEXT, PHYSICAL_DEVICE_BLEND_OPERATION_ADVANCED_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceBlendOperationAdvancedFeaturesEXT, PHYSICAL_DEVICE_BLEND_OPERATION_ADVANCED_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_BLEND_OPERATION_ADVANCED_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceBlendOperationAdvancedFeaturesEXT",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_BLEND_OPERATION_ADVANCED_FEATURES_EXT_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("advancedBlendCoherentOperations", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "advancedBlendCoherentOperations", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceBlendOperationAdvancedPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -40,7 +38,7 @@ pub struct PhysicalDeviceBlendOperationAdvancedPropertiesEXT {
     pub advanced_blend_correlated_overlap: Bool32,
     pub advanced_blend_all_operations: Bool32,
 }
-structure!(PhysicalDeviceBlendOperationAdvancedPropertiesEXT, PHYSICAL_DEVICE_BLEND_OPERATION_ADVANCED_PROPERTIES_EXT_LAYOUT, 40);
+structure!(PhysicalDeviceBlendOperationAdvancedPropertiesEXT, PHYSICAL_DEVICE_BLEND_OPERATION_ADVANCED_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_BLEND_OPERATION_ADVANCED_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceBlendOperationAdvancedPropertiesEXT",
     size: 40,
@@ -49,24 +47,23 @@ pub static PHYSICAL_DEVICE_BLEND_OPERATION_ADVANCED_PROPERTIES_EXT_LAYOUT: Layou
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("advancedBlendMaxColorAttachments", 16, 1, Ty::U32),
-        f("advancedBlendIndependentBlend", 20, 1, Ty::Bool32),
-        f("advancedBlendNonPremultipliedSrcColor", 24, 1, Ty::Bool32),
-        f("advancedBlendNonPremultipliedDstColor", 28, 1, Ty::Bool32),
-        f("advancedBlendCorrelatedOverlap", 32, 1, Ty::Bool32),
-        f("advancedBlendAllOperations", 36, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "advancedBlendMaxColorAttachments", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "advancedBlendIndependentBlend", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "advancedBlendNonPremultipliedSrcColor", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "advancedBlendNonPremultipliedDstColor", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "advancedBlendCorrelatedOverlap", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "advancedBlendAllOperations", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineColorBlendAdvancedStateCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -74,7 +71,7 @@ pub struct PipelineColorBlendAdvancedStateCreateInfoEXT {
     pub dst_premultiplied: Bool32,
     pub blend_overlap: BlendOverlapEXT,
 }
-structure!(PipelineColorBlendAdvancedStateCreateInfoEXT, PIPELINE_COLOR_BLEND_ADVANCED_STATE_CREATE_INFO_EXT_LAYOUT, 32);
+structure!(PipelineColorBlendAdvancedStateCreateInfoEXT, PIPELINE_COLOR_BLEND_ADVANCED_STATE_CREATE_INFO_EXT_LAYOUT);
 pub static PIPELINE_COLOR_BLEND_ADVANCED_STATE_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkPipelineColorBlendAdvancedStateCreateInfoEXT",
     size: 32,
@@ -83,17 +80,17 @@ pub static PIPELINE_COLOR_BLEND_ADVANCED_STATE_CREATE_INFO_EXT_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcPremultiplied", 16, 1, Ty::Bool32),
-        f("dstPremultiplied", 20, 1, Ty::Bool32),
-        f("blendOverlap", 24, 1, Ty::Enum(&BLEND_OVERLAP_EXT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcPremultiplied", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstPremultiplied", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "blendOverlap", at: 24, ty: Ty::Enum(&BLEND_OVERLAP_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(BlendOverlapEXT, i32);

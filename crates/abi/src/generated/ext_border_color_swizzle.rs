@@ -2,14 +2,13 @@
 // VK_EXT_border_color_swizzle.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceBorderColorSwizzleFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub border_color_swizzle: Bool32,
     pub border_color_swizzle_from_image: Bool32,
 }
-structure!(PhysicalDeviceBorderColorSwizzleFeaturesEXT, PHYSICAL_DEVICE_BORDER_COLOR_SWIZZLE_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceBorderColorSwizzleFeaturesEXT, PHYSICAL_DEVICE_BORDER_COLOR_SWIZZLE_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_BORDER_COLOR_SWIZZLE_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceBorderColorSwizzleFeaturesEXT",
     size: 24,
@@ -18,27 +17,26 @@ pub static PHYSICAL_DEVICE_BORDER_COLOR_SWIZZLE_FEATURES_EXT_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("borderColorSwizzle", 16, 1, Ty::Bool32),
-        f("borderColorSwizzleFromImage", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "borderColorSwizzle", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "borderColorSwizzleFromImage", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SamplerBorderColorComponentMappingCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub components: ComponentMapping,
     pub srgb: Bool32,
 }
-structure!(SamplerBorderColorComponentMappingCreateInfoEXT, SAMPLER_BORDER_COLOR_COMPONENT_MAPPING_CREATE_INFO_EXT_LAYOUT, 40);
+structure!(SamplerBorderColorComponentMappingCreateInfoEXT, SAMPLER_BORDER_COLOR_COMPONENT_MAPPING_CREATE_INFO_EXT_LAYOUT);
 pub static SAMPLER_BORDER_COLOR_COMPONENT_MAPPING_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkSamplerBorderColorComponentMappingCreateInfoEXT",
     size: 40,
@@ -47,14 +45,14 @@ pub static SAMPLER_BORDER_COLOR_COMPONENT_MAPPING_CREATE_INFO_EXT_LAYOUT: Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("components", 16, 1, Ty::Struct(&COMPONENT_MAPPING_LAYOUT)),
-        f("srgb", 32, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "components", at: 16, ty: Ty::Struct(&COMPONENT_MAPPING_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srgb", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

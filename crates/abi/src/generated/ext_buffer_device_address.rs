@@ -2,7 +2,6 @@
 // VK_EXT_buffer_device_address.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceBufferDeviceAddressFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct PhysicalDeviceBufferDeviceAddressFeaturesEXT {
     pub buffer_device_address_capture_replay: Bool32,
     pub buffer_device_address_multi_device: Bool32,
 }
-structure!(PhysicalDeviceBufferDeviceAddressFeaturesEXT, PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES_EXT_LAYOUT, 32);
+structure!(PhysicalDeviceBufferDeviceAddressFeaturesEXT, PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceBufferDeviceAddressFeaturesEXT",
     size: 32,
@@ -19,27 +18,26 @@ pub static PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES_EXT_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("bufferDeviceAddress", 16, 1, Ty::Bool32),
-        f("bufferDeviceAddressCaptureReplay", 20, 1, Ty::Bool32),
-        f("bufferDeviceAddressMultiDevice", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "bufferDeviceAddress", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferDeviceAddressCaptureReplay", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferDeviceAddressMultiDevice", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BufferDeviceAddressCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub device_address: u64,
 }
-structure!(BufferDeviceAddressCreateInfoEXT, BUFFER_DEVICE_ADDRESS_CREATE_INFO_EXT_LAYOUT, 24);
+structure!(BufferDeviceAddressCreateInfoEXT, BUFFER_DEVICE_ADDRESS_CREATE_INFO_EXT_LAYOUT);
 pub static BUFFER_DEVICE_ADDRESS_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkBufferDeviceAddressCreateInfoEXT",
     size: 24,
@@ -48,13 +46,13 @@ pub static BUFFER_DEVICE_ADDRESS_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("deviceAddress", 16, 1, Ty::DeviceAddress).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "deviceAddress", at: 16, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

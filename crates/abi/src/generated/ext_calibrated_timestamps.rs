@@ -2,13 +2,12 @@
 // VK_EXT_calibrated_timestamps.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CalibratedTimestampInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub time_domain: TimeDomainKHR,
 }
-structure!(CalibratedTimestampInfoKHR, CALIBRATED_TIMESTAMP_INFO_KHR_LAYOUT, 24);
+structure!(CalibratedTimestampInfoKHR, CALIBRATED_TIMESTAMP_INFO_KHR_LAYOUT);
 pub static CALIBRATED_TIMESTAMP_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkCalibratedTimestampInfoKHR",
     size: 24,
@@ -17,15 +16,15 @@ pub static CALIBRATED_TIMESTAMP_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("timeDomain", 16, 1, Ty::Enum(&TIME_DOMAIN_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "timeDomain", at: 16, ty: Ty::Enum(&TIME_DOMAIN_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(TimeDomainKHR, i32);
@@ -51,7 +50,6 @@ pub static TIME_DOMAIN_KHR_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetCalibratedTimestampsKHRParams {
     pub device: Device,
     pub timestamp_count: u32,
@@ -59,7 +57,7 @@ pub struct GetCalibratedTimestampsKHRParams {
     pub p_timestamps: Ptr<u64>,
     pub p_max_deviation: Ptr<u64>,
 }
-structure!(GetCalibratedTimestampsKHRParams, GET_CALIBRATED_TIMESTAMPS_KHR_PARAMS_LAYOUT, 40);
+image!(GetCalibratedTimestampsKHRParams, GET_CALIBRATED_TIMESTAMPS_KHR_PARAMS_LAYOUT);
 pub static GET_CALIBRATED_TIMESTAMPS_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetCalibratedTimestampsKHR",
     size: 40,
@@ -68,31 +66,30 @@ pub static GET_CALIBRATED_TIMESTAMPS_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("timestampCount", 8, 1, Ty::U32),
-        f("pTimestampInfos", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CALIBRATED_TIMESTAMP_INFO_KHR_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pTimestamps", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
-        f("pMaxDeviation", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "timestampCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTimestampInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CALIBRATED_TIMESTAMP_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTimestamps", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMaxDeviation", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&CALIBRATED_TIMESTAMP_INFO_KHR_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&CALIBRATED_TIMESTAMP_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetCalibratedTimestampsKHROutputs {
     pub result: Result,
     pub timestamp_count: u32,
     pub p_timestamps: Ptr<u64>,
     pub p_max_deviation: Ptr<u64>,
 }
-structure!(GetCalibratedTimestampsKHROutputs, GET_CALIBRATED_TIMESTAMPS_KHR_OUTPUTS_LAYOUT, 24);
+image!(GetCalibratedTimestampsKHROutputs, GET_CALIBRATED_TIMESTAMPS_KHR_OUTPUTS_LAYOUT);
 pub static GET_CALIBRATED_TIMESTAMPS_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetCalibratedTimestampsKHR:outputs",
     size: 24,
@@ -101,17 +98,17 @@ pub static GET_CALIBRATED_TIMESTAMPS_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("timestampCount", 4, 1, Ty::U32),
-        f("pTimestamps", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
-        f("pMaxDeviation", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "timestampCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTimestamps", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMaxDeviation", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(4, 4)],
+    keep: &[Span { at: 4, size: 4 }],
 };
 pub type FnGetCalibratedTimestampsKHR = unsafe extern "system" fn(Device, u32, Ptr<CalibratedTimestampInfoKHR>, Ptr<u64>, Ptr<u64>) -> Result;
 pub static GET_CALIBRATED_TIMESTAMPS_KHR_COMMAND: CommandDesc = CommandDesc {
@@ -128,13 +125,12 @@ pub static GET_CALIBRATED_TIMESTAMPS_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceCalibrateableTimeDomainsKHRParams {
     pub physical_device: PhysicalDevice,
     pub p_time_domain_count: Ptr<u32>,
     pub p_time_domains: Ptr<TimeDomainKHR>,
 }
-structure!(GetPhysicalDeviceCalibrateableTimeDomainsKHRParams, GET_PHYSICAL_DEVICE_CALIBRATEABLE_TIME_DOMAINS_KHR_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceCalibrateableTimeDomainsKHRParams, GET_PHYSICAL_DEVICE_CALIBRATEABLE_TIME_DOMAINS_KHR_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_CALIBRATEABLE_TIME_DOMAINS_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceCalibrateableTimeDomainsKHR",
     size: 24,
@@ -143,27 +139,26 @@ pub static GET_PHYSICAL_DEVICE_CALIBRATEABLE_TIME_DOMAINS_KHR_PARAMS_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pTimeDomainCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pTimeDomains", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTimeDomainCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTimeDomains", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceCalibrateableTimeDomainsKHROutputs {
     pub result: Result,
     pub p_time_domain_count: Ptr<u32>,
     pub p_time_domains: Ptr<TimeDomainKHR>,
 }
-structure!(GetPhysicalDeviceCalibrateableTimeDomainsKHROutputs, GET_PHYSICAL_DEVICE_CALIBRATEABLE_TIME_DOMAINS_KHR_OUTPUTS_LAYOUT, 24);
+image!(GetPhysicalDeviceCalibrateableTimeDomainsKHROutputs, GET_PHYSICAL_DEVICE_CALIBRATEABLE_TIME_DOMAINS_KHR_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_CALIBRATEABLE_TIME_DOMAINS_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceCalibrateableTimeDomainsKHR:outputs",
     size: 24,
@@ -172,15 +167,15 @@ pub static GET_PHYSICAL_DEVICE_CALIBRATEABLE_TIME_DOMAINS_KHR_OUTPUTS_LAYOUT: La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pTimeDomainCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pTimeDomains", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTimeDomainCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTimeDomains", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceCalibrateableTimeDomainsKHR = unsafe extern "system" fn(PhysicalDevice, Ptr<u32>, Ptr<TimeDomainKHR>) -> Result;

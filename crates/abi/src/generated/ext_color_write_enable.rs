@@ -2,13 +2,12 @@
 // VK_EXT_color_write_enable.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceColorWriteEnableFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub color_write_enable: Bool32,
 }
-structure!(PhysicalDeviceColorWriteEnableFeaturesEXT, PHYSICAL_DEVICE_COLOR_WRITE_ENABLE_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceColorWriteEnableFeaturesEXT, PHYSICAL_DEVICE_COLOR_WRITE_ENABLE_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_COLOR_WRITE_ENABLE_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceColorWriteEnableFeaturesEXT",
     size: 24,
@@ -17,26 +16,25 @@ pub static PHYSICAL_DEVICE_COLOR_WRITE_ENABLE_FEATURES_EXT_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("colorWriteEnable", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "colorWriteEnable", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineColorWriteCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub attachment_count: u32,
     pub p_color_write_enables: Ptr<Bool32>,
 }
-structure!(PipelineColorWriteCreateInfoEXT, PIPELINE_COLOR_WRITE_CREATE_INFO_EXT_LAYOUT, 32);
+structure!(PipelineColorWriteCreateInfoEXT, PIPELINE_COLOR_WRITE_CREATE_INFO_EXT_LAYOUT);
 pub static PIPELINE_COLOR_WRITE_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkPipelineColorWriteCreateInfoEXT",
     size: 32,
@@ -45,27 +43,26 @@ pub static PIPELINE_COLOR_WRITE_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("attachmentCount", 16, 1, Ty::U32).optional(),
-        f("pColorWriteEnables", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Rule(ReadRule::ColorWriteEnables), direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "attachmentCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pColorWriteEnables", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Rule(ReadRule::ColorWriteEnables), direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Rule(ReadRule::ColorWriteEnables), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Rule(ReadRule::ColorWriteEnables), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetColorWriteEnableEXTParams {
     pub command_buffer: CommandBuffer,
     pub attachment_count: u32,
     pub p_color_write_enables: Ptr<Bool32>,
 }
-structure!(CmdSetColorWriteEnableEXTParams, CMD_SET_COLOR_WRITE_ENABLE_EXT_PARAMS_LAYOUT, 24);
+image!(CmdSetColorWriteEnableEXTParams, CMD_SET_COLOR_WRITE_ENABLE_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_COLOR_WRITE_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetColorWriteEnableEXT",
     size: 24,
@@ -74,16 +71,16 @@ pub static CMD_SET_COLOR_WRITE_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("attachmentCount", 8, 1, Ty::U32),
-        f("pColorWriteEnables", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "attachmentCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pColorWriteEnables", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 pub type FnCmdSetColorWriteEnableEXT = unsafe extern "system" fn(CommandBuffer, u32, Ptr<Bool32>);
 pub static CMD_SET_COLOR_WRITE_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {

@@ -2,7 +2,6 @@
 // VK_EXT_conditional_rendering.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ConditionalRenderingBeginInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct ConditionalRenderingBeginInfoEXT {
     pub offset: u64,
     pub flags: ConditionalRenderingFlagsEXT,
 }
-structure!(ConditionalRenderingBeginInfoEXT, CONDITIONAL_RENDERING_BEGIN_INFO_EXT_LAYOUT, 40);
+structure!(ConditionalRenderingBeginInfoEXT, CONDITIONAL_RENDERING_BEGIN_INFO_EXT_LAYOUT);
 pub static CONDITIONAL_RENDERING_BEGIN_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkConditionalRenderingBeginInfoEXT",
     size: 40,
@@ -19,29 +18,28 @@ pub static CONDITIONAL_RENDERING_BEGIN_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("buffer", 16, 1, Ty::Handle(HandleType::Buffer)),
-        f("offset", 24, 1, Ty::U64),
-        f("flags", 32, 1, Ty::Flags(&CONDITIONAL_RENDERING_FLAG_BITS_EXT_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "buffer", at: 16, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 32, ty: Ty::Flags(&CONDITIONAL_RENDERING_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceConditionalRenderingFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub conditional_rendering: Bool32,
     pub inherited_conditional_rendering: Bool32,
 }
-structure!(PhysicalDeviceConditionalRenderingFeaturesEXT, PHYSICAL_DEVICE_CONDITIONAL_RENDERING_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceConditionalRenderingFeaturesEXT, PHYSICAL_DEVICE_CONDITIONAL_RENDERING_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_CONDITIONAL_RENDERING_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceConditionalRenderingFeaturesEXT",
     size: 24,
@@ -50,26 +48,25 @@ pub static PHYSICAL_DEVICE_CONDITIONAL_RENDERING_FEATURES_EXT_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("conditionalRendering", 16, 1, Ty::Bool32),
-        f("inheritedConditionalRendering", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "conditionalRendering", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "inheritedConditionalRendering", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CommandBufferInheritanceConditionalRenderingInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub conditional_rendering_enable: Bool32,
 }
-structure!(CommandBufferInheritanceConditionalRenderingInfoEXT, COMMAND_BUFFER_INHERITANCE_CONDITIONAL_RENDERING_INFO_EXT_LAYOUT, 24);
+structure!(CommandBufferInheritanceConditionalRenderingInfoEXT, COMMAND_BUFFER_INHERITANCE_CONDITIONAL_RENDERING_INFO_EXT_LAYOUT);
 pub static COMMAND_BUFFER_INHERITANCE_CONDITIONAL_RENDERING_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkCommandBufferInheritanceConditionalRenderingInfoEXT",
     size: 24,
@@ -78,15 +75,15 @@ pub static COMMAND_BUFFER_INHERITANCE_CONDITIONAL_RENDERING_INFO_EXT_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("conditionalRenderingEnable", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "conditionalRenderingEnable", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(ConditionalRenderingFlagsEXT, u32);
@@ -103,12 +100,11 @@ pub static CONDITIONAL_RENDERING_FLAG_BITS_EXT_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBeginConditionalRenderingEXTParams {
     pub command_buffer: CommandBuffer,
     pub p_conditional_rendering_begin: Ptr<ConditionalRenderingBeginInfoEXT>,
 }
-structure!(CmdBeginConditionalRenderingEXTParams, CMD_BEGIN_CONDITIONAL_RENDERING_EXT_PARAMS_LAYOUT, 16);
+image!(CmdBeginConditionalRenderingEXTParams, CMD_BEGIN_CONDITIONAL_RENDERING_EXT_PARAMS_LAYOUT);
 pub static CMD_BEGIN_CONDITIONAL_RENDERING_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBeginConditionalRenderingEXT",
     size: 16,
@@ -117,8 +113,8 @@ pub static CMD_BEGIN_CONDITIONAL_RENDERING_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pConditionalRenderingBegin", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CONDITIONAL_RENDERING_BEGIN_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pConditionalRenderingBegin", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CONDITIONAL_RENDERING_BEGIN_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -138,11 +134,10 @@ pub static CMD_BEGIN_CONDITIONAL_RENDERING_EXT_COMMAND: CommandDesc = CommandDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdEndConditionalRenderingEXTParams {
     pub command_buffer: CommandBuffer,
 }
-structure!(CmdEndConditionalRenderingEXTParams, CMD_END_CONDITIONAL_RENDERING_EXT_PARAMS_LAYOUT, 8);
+image!(CmdEndConditionalRenderingEXTParams, CMD_END_CONDITIONAL_RENDERING_EXT_PARAMS_LAYOUT);
 pub static CMD_END_CONDITIONAL_RENDERING_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdEndConditionalRenderingEXT",
     size: 8,
@@ -151,7 +146,7 @@ pub static CMD_END_CONDITIONAL_RENDERING_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

@@ -2,7 +2,6 @@
 // VK_EXT_conservative_rasterization.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceConservativeRasterizationPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -16,7 +15,7 @@ pub struct PhysicalDeviceConservativeRasterizationPropertiesEXT {
     pub fully_covered_fragment_shader_input_variable: Bool32,
     pub conservative_rasterization_post_depth_coverage: Bool32,
 }
-structure!(PhysicalDeviceConservativeRasterizationPropertiesEXT, PHYSICAL_DEVICE_CONSERVATIVE_RASTERIZATION_PROPERTIES_EXT_LAYOUT, 56);
+structure!(PhysicalDeviceConservativeRasterizationPropertiesEXT, PHYSICAL_DEVICE_CONSERVATIVE_RASTERIZATION_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_CONSERVATIVE_RASTERIZATION_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceConservativeRasterizationPropertiesEXT",
     size: 56,
@@ -25,27 +24,26 @@ pub static PHYSICAL_DEVICE_CONSERVATIVE_RASTERIZATION_PROPERTIES_EXT_LAYOUT: Lay
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("primitiveOverestimationSize", 16, 1, Ty::F32),
-        f("maxExtraPrimitiveOverestimationSize", 20, 1, Ty::F32),
-        f("extraPrimitiveOverestimationSizeGranularity", 24, 1, Ty::F32),
-        f("primitiveUnderestimation", 28, 1, Ty::Bool32),
-        f("conservativePointAndLineRasterization", 32, 1, Ty::Bool32),
-        f("degenerateTrianglesRasterized", 36, 1, Ty::Bool32),
-        f("degenerateLinesRasterized", 40, 1, Ty::Bool32),
-        f("fullyCoveredFragmentShaderInputVariable", 44, 1, Ty::Bool32),
-        f("conservativeRasterizationPostDepthCoverage", 48, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "primitiveOverestimationSize", at: 16, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxExtraPrimitiveOverestimationSize", at: 20, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extraPrimitiveOverestimationSizeGranularity", at: 24, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "primitiveUnderestimation", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "conservativePointAndLineRasterization", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "degenerateTrianglesRasterized", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "degenerateLinesRasterized", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fullyCoveredFragmentShaderInputVariable", at: 44, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "conservativeRasterizationPostDepthCoverage", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(52, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineRasterizationConservativeStateCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -53,7 +51,7 @@ pub struct PipelineRasterizationConservativeStateCreateInfoEXT {
     pub conservative_rasterization_mode: ConservativeRasterizationModeEXT,
     pub extra_primitive_overestimation_size: f32,
 }
-structure!(PipelineRasterizationConservativeStateCreateInfoEXT, PIPELINE_RASTERIZATION_CONSERVATIVE_STATE_CREATE_INFO_EXT_LAYOUT, 32);
+structure!(PipelineRasterizationConservativeStateCreateInfoEXT, PIPELINE_RASTERIZATION_CONSERVATIVE_STATE_CREATE_INFO_EXT_LAYOUT);
 pub static PIPELINE_RASTERIZATION_CONSERVATIVE_STATE_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkPipelineRasterizationConservativeStateCreateInfoEXT",
     size: 32,
@@ -62,17 +60,17 @@ pub static PIPELINE_RASTERIZATION_CONSERVATIVE_STATE_CREATE_INFO_EXT_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("conservativeRasterizationMode", 20, 1, Ty::Enum(&CONSERVATIVE_RASTERIZATION_MODE_EXT_ENUM)),
-        f("extraPrimitiveOverestimationSize", 24, 1, Ty::F32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "conservativeRasterizationMode", at: 20, ty: Ty::Enum(&CONSERVATIVE_RASTERIZATION_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extraPrimitiveOverestimationSize", at: 24, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(PipelineRasterizationConservativeStateCreateFlagsEXT, u32);

@@ -2,7 +2,6 @@
 // VK_EXT_cooperative_matrix_maintenance1.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CooperativeMatrixProperties2EXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -14,7 +13,7 @@ pub struct CooperativeMatrixProperties2EXT {
     pub c_type: ComponentTypeKHR,
     pub result_type: ComponentTypeKHR,
 }
-structure!(CooperativeMatrixProperties2EXT, COOPERATIVE_MATRIX_PROPERTIES2_EXT_LAYOUT, 48);
+structure!(CooperativeMatrixProperties2EXT, COOPERATIVE_MATRIX_PROPERTIES2_EXT_LAYOUT);
 pub static COOPERATIVE_MATRIX_PROPERTIES2_EXT_LAYOUT: Layout = Layout {
     name: "VkCooperativeMatrixProperties2EXT",
     size: 48,
@@ -23,25 +22,24 @@ pub static COOPERATIVE_MATRIX_PROPERTIES2_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("MGranularity", 16, 1, Ty::U32),
-        f("NGranularity", 20, 1, Ty::U32),
-        f("KGranularity", 24, 1, Ty::U32),
-        f("AType", 28, 1, Ty::Enum(&COMPONENT_TYPE_KHR_ENUM)),
-        f("BType", 32, 1, Ty::Enum(&COMPONENT_TYPE_KHR_ENUM)),
-        f("CType", 36, 1, Ty::Enum(&COMPONENT_TYPE_KHR_ENUM)),
-        f("ResultType", 40, 1, Ty::Enum(&COMPONENT_TYPE_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "MGranularity", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "NGranularity", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "KGranularity", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "AType", at: 28, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "BType", at: 32, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "CType", at: 36, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ResultType", at: 40, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(44, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceCooperativeMatrixInfo2EXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -50,7 +48,7 @@ pub struct PhysicalDeviceCooperativeMatrixInfo2EXT {
     pub subgroup_size: u32,
     pub flags: CooperativeMatrixFlagsEXT,
 }
-structure!(PhysicalDeviceCooperativeMatrixInfo2EXT, PHYSICAL_DEVICE_COOPERATIVE_MATRIX_INFO2_EXT_LAYOUT, 32);
+structure!(PhysicalDeviceCooperativeMatrixInfo2EXT, PHYSICAL_DEVICE_COOPERATIVE_MATRIX_INFO2_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_COOPERATIVE_MATRIX_INFO2_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceCooperativeMatrixInfo2EXT",
     size: 32,
@@ -59,22 +57,21 @@ pub static PHYSICAL_DEVICE_COOPERATIVE_MATRIX_INFO2_EXT_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("scope", 16, 1, Ty::Enum(&SCOPE_KHR_ENUM)),
-        f("invocations", 20, 1, Ty::U32).optional(),
-        f("subgroupSize", 24, 1, Ty::U32).optional(),
-        f("flags", 28, 1, Ty::Flags(&COOPERATIVE_MATRIX_FLAG_BITS_EXT_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "scope", at: 16, ty: Ty::Enum(&SCOPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "invocations", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "subgroupSize", at: 24, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 28, ty: Ty::Flags(&COOPERATIVE_MATRIX_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceCooperativeMatrixMaintenance1FeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -84,7 +81,7 @@ pub struct PhysicalDeviceCooperativeMatrixMaintenance1FeaturesEXT {
     pub cooperative_matrix_per_element_operations: Bool32,
     pub cooperative_matrix_get_coordinate: Bool32,
 }
-structure!(PhysicalDeviceCooperativeMatrixMaintenance1FeaturesEXT, PHYSICAL_DEVICE_COOPERATIVE_MATRIX_MAINTENANCE1_FEATURES_EXT_LAYOUT, 40);
+structure!(PhysicalDeviceCooperativeMatrixMaintenance1FeaturesEXT, PHYSICAL_DEVICE_COOPERATIVE_MATRIX_MAINTENANCE1_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_COOPERATIVE_MATRIX_MAINTENANCE1_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceCooperativeMatrixMaintenance1FeaturesEXT",
     size: 40,
@@ -93,19 +90,19 @@ pub static PHYSICAL_DEVICE_COOPERATIVE_MATRIX_MAINTENANCE1_FEATURES_EXT_LAYOUT: 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("cooperativeMatrixProperties2", 16, 1, Ty::Bool32),
-        f("cooperativeMatrixReductions", 20, 1, Ty::Bool32),
-        f("cooperativeMatrixConversions", 24, 1, Ty::Bool32),
-        f("cooperativeMatrixPerElementOperations", 28, 1, Ty::Bool32),
-        f("cooperativeMatrixGetCoordinate", 32, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "cooperativeMatrixProperties2", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cooperativeMatrixReductions", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cooperativeMatrixConversions", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cooperativeMatrixPerElementOperations", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cooperativeMatrixGetCoordinate", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(CooperativeMatrixFlagsEXT, u32);
@@ -122,14 +119,13 @@ pub static COOPERATIVE_MATRIX_FLAG_BITS_EXT_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceCooperativeMatrixProperties2EXTParams {
     pub physical_device: PhysicalDevice,
     pub p_cooperative_matrix_info: Ptr<PhysicalDeviceCooperativeMatrixInfo2EXT>,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<CooperativeMatrixProperties2EXT>,
 }
-structure!(GetPhysicalDeviceCooperativeMatrixProperties2EXTParams, GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES2_EXT_PARAMS_LAYOUT, 32);
+image!(GetPhysicalDeviceCooperativeMatrixProperties2EXTParams, GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES2_EXT_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES2_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceCooperativeMatrixProperties2EXT",
     size: 32,
@@ -138,29 +134,28 @@ pub static GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES2_EXT_PARAMS_LAYOUT:
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pCooperativeMatrixInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_COOPERATIVE_MATRIX_INFO2_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPropertyCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COOPERATIVE_MATRIX_PROPERTIES2_EXT_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCooperativeMatrixInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_COOPERATIVE_MATRIX_INFO2_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COOPERATIVE_MATRIX_PROPERTIES2_EXT_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_COOPERATIVE_MATRIX_INFO2_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&COOPERATIVE_MATRIX_PROPERTIES2_EXT_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&COOPERATIVE_MATRIX_PROPERTIES2_EXT_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceCooperativeMatrixProperties2EXTOutputs {
     pub result: Result,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<CooperativeMatrixProperties2EXT>,
 }
-structure!(GetPhysicalDeviceCooperativeMatrixProperties2EXTOutputs, GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES2_EXT_OUTPUTS_LAYOUT, 24);
+image!(GetPhysicalDeviceCooperativeMatrixProperties2EXTOutputs, GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES2_EXT_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES2_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceCooperativeMatrixProperties2EXT:outputs",
     size: 24,
@@ -169,15 +164,15 @@ pub static GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES2_EXT_OUTPUTS_LAYOUT
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COOPERATIVE_MATRIX_PROPERTIES2_EXT_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COOPERATIVE_MATRIX_PROPERTIES2_EXT_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COOPERATIVE_MATRIX_PROPERTIES2_EXT_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COOPERATIVE_MATRIX_PROPERTIES2_EXT_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceCooperativeMatrixProperties2EXT = unsafe extern "system" fn(PhysicalDevice, Ptr<PhysicalDeviceCooperativeMatrixInfo2EXT>, Ptr<u32>, Ptr<CooperativeMatrixProperties2EXT>) -> Result;

@@ -2,14 +2,13 @@
 // VK_EXT_custom_border_color.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SamplerCustomBorderColorCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub custom_border_color: ClearColorValue,
     pub format: Format,
 }
-structure!(SamplerCustomBorderColorCreateInfoEXT, SAMPLER_CUSTOM_BORDER_COLOR_CREATE_INFO_EXT_LAYOUT, 40);
+structure!(SamplerCustomBorderColorCreateInfoEXT, SAMPLER_CUSTOM_BORDER_COLOR_CREATE_INFO_EXT_LAYOUT);
 pub static SAMPLER_CUSTOM_BORDER_COLOR_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkSamplerCustomBorderColorCreateInfoEXT",
     size: 40,
@@ -18,26 +17,25 @@ pub static SAMPLER_CUSTOM_BORDER_COLOR_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("customBorderColor", 16, 1, Ty::Struct(&CLEAR_COLOR_VALUE_LAYOUT)),
-        f("format", 32, 1, Ty::Enum(&FORMAT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "customBorderColor", at: 16, ty: Ty::Struct(&CLEAR_COLOR_VALUE_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "format", at: 32, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceCustomBorderColorPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_custom_border_color_samplers: u32,
 }
-structure!(PhysicalDeviceCustomBorderColorPropertiesEXT, PHYSICAL_DEVICE_CUSTOM_BORDER_COLOR_PROPERTIES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceCustomBorderColorPropertiesEXT, PHYSICAL_DEVICE_CUSTOM_BORDER_COLOR_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_CUSTOM_BORDER_COLOR_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceCustomBorderColorPropertiesEXT",
     size: 24,
@@ -46,26 +44,25 @@ pub static PHYSICAL_DEVICE_CUSTOM_BORDER_COLOR_PROPERTIES_EXT_LAYOUT: Layout = L
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxCustomBorderColorSamplers", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxCustomBorderColorSamplers", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceCustomBorderColorFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub custom_border_colors: Bool32,
     pub custom_border_color_without_format: Bool32,
 }
-structure!(PhysicalDeviceCustomBorderColorFeaturesEXT, PHYSICAL_DEVICE_CUSTOM_BORDER_COLOR_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceCustomBorderColorFeaturesEXT, PHYSICAL_DEVICE_CUSTOM_BORDER_COLOR_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_CUSTOM_BORDER_COLOR_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceCustomBorderColorFeaturesEXT",
     size: 24,
@@ -74,14 +71,14 @@ pub static PHYSICAL_DEVICE_CUSTOM_BORDER_COLOR_FEATURES_EXT_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("customBorderColors", 16, 1, Ty::Bool32),
-        f("customBorderColorWithoutFormat", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "customBorderColors", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "customBorderColorWithoutFormat", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,13 +2,12 @@
 // VK_EXT_custom_resolve.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceCustomResolveFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub custom_resolve: Bool32,
 }
-structure!(PhysicalDeviceCustomResolveFeaturesEXT, PHYSICAL_DEVICE_CUSTOM_RESOLVE_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceCustomResolveFeaturesEXT, PHYSICAL_DEVICE_CUSTOM_RESOLVE_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_CUSTOM_RESOLVE_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceCustomResolveFeaturesEXT",
     size: 24,
@@ -17,24 +16,23 @@ pub static PHYSICAL_DEVICE_CUSTOM_RESOLVE_FEATURES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("customResolve", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "customResolve", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BeginCustomResolveInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
 }
-structure!(BeginCustomResolveInfoEXT, BEGIN_CUSTOM_RESOLVE_INFO_EXT_LAYOUT, 16);
+structure!(BeginCustomResolveInfoEXT, BEGIN_CUSTOM_RESOLVE_INFO_EXT_LAYOUT);
 pub static BEGIN_CUSTOM_RESOLVE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkBeginCustomResolveInfoEXT",
     size: 16,
@@ -43,18 +41,17 @@ pub static BEGIN_CUSTOM_RESOLVE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CustomResolveCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -64,7 +61,7 @@ pub struct CustomResolveCreateInfoEXT {
     pub depth_attachment_format: Format,
     pub stencil_attachment_format: Format,
 }
-structure!(CustomResolveCreateInfoEXT, CUSTOM_RESOLVE_CREATE_INFO_EXT_LAYOUT, 40);
+structure!(CustomResolveCreateInfoEXT, CUSTOM_RESOLVE_CREATE_INFO_EXT_LAYOUT);
 pub static CUSTOM_RESOLVE_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkCustomResolveCreateInfoEXT",
     size: 40,
@@ -73,29 +70,28 @@ pub static CUSTOM_RESOLVE_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("customResolve", 16, 1, Ty::Bool32),
-        f("colorAttachmentCount", 20, 1, Ty::U32).optional(),
-        f("pColorAttachmentFormats", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(20, 4)), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None })),
-        f("depthAttachmentFormat", 32, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("stencilAttachmentFormat", 36, 1, Ty::Enum(&FORMAT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "customResolve", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "colorAttachmentCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pColorAttachmentFormats", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthAttachmentFormat", at: 32, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stencilAttachmentFormat", at: 36, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(20, 4)), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::RenderingColors), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(20, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBeginCustomResolveEXTParams {
     pub command_buffer: CommandBuffer,
     pub p_begin_custom_resolve_info: Ptr<BeginCustomResolveInfoEXT>,
 }
-structure!(CmdBeginCustomResolveEXTParams, CMD_BEGIN_CUSTOM_RESOLVE_EXT_PARAMS_LAYOUT, 16);
+image!(CmdBeginCustomResolveEXTParams, CMD_BEGIN_CUSTOM_RESOLVE_EXT_PARAMS_LAYOUT);
 pub static CMD_BEGIN_CUSTOM_RESOLVE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBeginCustomResolveEXT",
     size: 16,
@@ -104,8 +100,8 @@ pub static CMD_BEGIN_CUSTOM_RESOLVE_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pBeginCustomResolveInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BEGIN_CUSTOM_RESOLVE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pBeginCustomResolveInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BEGIN_CUSTOM_RESOLVE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

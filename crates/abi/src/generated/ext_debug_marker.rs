@@ -2,7 +2,6 @@
 // VK_EXT_debug_marker.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DebugMarkerObjectNameInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct DebugMarkerObjectNameInfoEXT {
     pub object: u64,
     pub p_object_name: Ptr<u8>,
 }
-structure!(DebugMarkerObjectNameInfoEXT, DEBUG_MARKER_OBJECT_NAME_INFO_EXT_LAYOUT, 40);
+structure!(DebugMarkerObjectNameInfoEXT, DEBUG_MARKER_OBJECT_NAME_INFO_EXT_LAYOUT);
 pub static DEBUG_MARKER_OBJECT_NAME_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkDebugMarkerObjectNameInfoEXT",
     size: 40,
@@ -19,23 +18,22 @@ pub static DEBUG_MARKER_OBJECT_NAME_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("objectType", 16, 1, Ty::Enum(&DEBUG_REPORT_OBJECT_TYPE_EXT_ENUM)),
-        f("object", 24, 1, Ty::TypedHandle).extern_sync(),
-        f("pObjectName", 32, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "objectType", at: 16, ty: Ty::Enum(&DEBUG_REPORT_OBJECT_TYPE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "object", at: 24, ty: Ty::TypedHandle, count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pObjectName", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::TypedHandle { at: 24, ty: here(16, 4), numbering: ObjectNumbering::DebugReport },
+        Work::TypedHandle { at: 24, ty: Place { through: Place::HERE, at: 16, width: 4 }, numbering: ObjectNumbering::DebugReport },
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DebugMarkerObjectTagInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -45,7 +43,7 @@ pub struct DebugMarkerObjectTagInfoEXT {
     pub tag_size: u64,
     pub p_tag: Ptr<u8>,
 }
-structure!(DebugMarkerObjectTagInfoEXT, DEBUG_MARKER_OBJECT_TAG_INFO_EXT_LAYOUT, 56);
+structure!(DebugMarkerObjectTagInfoEXT, DEBUG_MARKER_OBJECT_TAG_INFO_EXT_LAYOUT);
 pub static DEBUG_MARKER_OBJECT_TAG_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkDebugMarkerObjectTagInfoEXT",
     size: 56,
@@ -54,32 +52,31 @@ pub static DEBUG_MARKER_OBJECT_TAG_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("objectType", 16, 1, Ty::Enum(&DEBUG_REPORT_OBJECT_TYPE_EXT_ENUM)),
-        f("object", 24, 1, Ty::TypedHandle).extern_sync(),
-        f("tagName", 32, 1, Ty::U64),
-        f("tagSize", 40, 1, Ty::Size),
-        f("pTag", 48, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(40, 8)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "objectType", at: 16, ty: Ty::Enum(&DEBUG_REPORT_OBJECT_TYPE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "object", at: 24, ty: Ty::TypedHandle, count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "tagName", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tagSize", at: 40, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTag", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 40, width: 8 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::TypedHandle { at: 24, ty: here(16, 4), numbering: ObjectNumbering::DebugReport },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(40, 8)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::TypedHandle { at: 24, ty: Place { through: Place::HERE, at: 16, width: 4 }, numbering: ObjectNumbering::DebugReport },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 40, width: 8 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(40, 8)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 40, size: 8 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DebugMarkerMarkerInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_marker_name: Ptr<u8>,
     pub color: [f32; 4],
 }
-structure!(DebugMarkerMarkerInfoEXT, DEBUG_MARKER_MARKER_INFO_EXT_LAYOUT, 40);
+structure!(DebugMarkerMarkerInfoEXT, DEBUG_MARKER_MARKER_INFO_EXT_LAYOUT);
 pub static DEBUG_MARKER_MARKER_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkDebugMarkerMarkerInfoEXT",
     size: 40,
@@ -88,17 +85,17 @@ pub static DEBUG_MARKER_MARKER_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pMarkerName", 16, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None })),
-        f("color", 24, 4, Ty::F32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pMarkerName", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "color", at: 24, ty: Ty::F32, count: 4, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(DebugReportObjectTypeEXT, i32);
@@ -194,12 +191,11 @@ pub static DEBUG_REPORT_OBJECT_TYPE_EXT_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DebugMarkerSetObjectTagEXTParams {
     pub device: Device,
     pub p_tag_info: Ptr<DebugMarkerObjectTagInfoEXT>,
 }
-structure!(DebugMarkerSetObjectTagEXTParams, DEBUG_MARKER_SET_OBJECT_TAG_EXT_PARAMS_LAYOUT, 16);
+image!(DebugMarkerSetObjectTagEXTParams, DEBUG_MARKER_SET_OBJECT_TAG_EXT_PARAMS_LAYOUT);
 pub static DEBUG_MARKER_SET_OBJECT_TAG_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDebugMarkerSetObjectTagEXT",
     size: 16,
@@ -208,8 +204,8 @@ pub static DEBUG_MARKER_SET_OBJECT_TAG_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pTagInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_MARKER_OBJECT_TAG_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTagInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_MARKER_OBJECT_TAG_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -220,11 +216,10 @@ pub static DEBUG_MARKER_SET_OBJECT_TAG_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DebugMarkerSetObjectTagEXTOutputs {
     pub result: Result,
 }
-structure!(DebugMarkerSetObjectTagEXTOutputs, DEBUG_MARKER_SET_OBJECT_TAG_EXT_OUTPUTS_LAYOUT, 8);
+image!(DebugMarkerSetObjectTagEXTOutputs, DEBUG_MARKER_SET_OBJECT_TAG_EXT_OUTPUTS_LAYOUT);
 pub static DEBUG_MARKER_SET_OBJECT_TAG_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkDebugMarkerSetObjectTagEXT:outputs",
     size: 8,
@@ -233,10 +228,10 @@ pub static DEBUG_MARKER_SET_OBJECT_TAG_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnDebugMarkerSetObjectTagEXT = unsafe extern "system" fn(Device, Ptr<DebugMarkerObjectTagInfoEXT>) -> Result;
@@ -254,12 +249,11 @@ pub static DEBUG_MARKER_SET_OBJECT_TAG_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DebugMarkerSetObjectNameEXTParams {
     pub device: Device,
     pub p_name_info: Ptr<DebugMarkerObjectNameInfoEXT>,
 }
-structure!(DebugMarkerSetObjectNameEXTParams, DEBUG_MARKER_SET_OBJECT_NAME_EXT_PARAMS_LAYOUT, 16);
+image!(DebugMarkerSetObjectNameEXTParams, DEBUG_MARKER_SET_OBJECT_NAME_EXT_PARAMS_LAYOUT);
 pub static DEBUG_MARKER_SET_OBJECT_NAME_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDebugMarkerSetObjectNameEXT",
     size: 16,
@@ -268,8 +262,8 @@ pub static DEBUG_MARKER_SET_OBJECT_NAME_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pNameInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_MARKER_OBJECT_NAME_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNameInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_MARKER_OBJECT_NAME_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -280,11 +274,10 @@ pub static DEBUG_MARKER_SET_OBJECT_NAME_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DebugMarkerSetObjectNameEXTOutputs {
     pub result: Result,
 }
-structure!(DebugMarkerSetObjectNameEXTOutputs, DEBUG_MARKER_SET_OBJECT_NAME_EXT_OUTPUTS_LAYOUT, 8);
+image!(DebugMarkerSetObjectNameEXTOutputs, DEBUG_MARKER_SET_OBJECT_NAME_EXT_OUTPUTS_LAYOUT);
 pub static DEBUG_MARKER_SET_OBJECT_NAME_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkDebugMarkerSetObjectNameEXT:outputs",
     size: 8,
@@ -293,10 +286,10 @@ pub static DEBUG_MARKER_SET_OBJECT_NAME_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnDebugMarkerSetObjectNameEXT = unsafe extern "system" fn(Device, Ptr<DebugMarkerObjectNameInfoEXT>) -> Result;
@@ -314,12 +307,11 @@ pub static DEBUG_MARKER_SET_OBJECT_NAME_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDebugMarkerBeginEXTParams {
     pub command_buffer: CommandBuffer,
     pub p_marker_info: Ptr<DebugMarkerMarkerInfoEXT>,
 }
-structure!(CmdDebugMarkerBeginEXTParams, CMD_DEBUG_MARKER_BEGIN_EXT_PARAMS_LAYOUT, 16);
+image!(CmdDebugMarkerBeginEXTParams, CMD_DEBUG_MARKER_BEGIN_EXT_PARAMS_LAYOUT);
 pub static CMD_DEBUG_MARKER_BEGIN_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDebugMarkerBeginEXT",
     size: 16,
@@ -328,8 +320,8 @@ pub static CMD_DEBUG_MARKER_BEGIN_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pMarkerInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_MARKER_MARKER_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pMarkerInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_MARKER_MARKER_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -349,11 +341,10 @@ pub static CMD_DEBUG_MARKER_BEGIN_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDebugMarkerEndEXTParams {
     pub command_buffer: CommandBuffer,
 }
-structure!(CmdDebugMarkerEndEXTParams, CMD_DEBUG_MARKER_END_EXT_PARAMS_LAYOUT, 8);
+image!(CmdDebugMarkerEndEXTParams, CMD_DEBUG_MARKER_END_EXT_PARAMS_LAYOUT);
 pub static CMD_DEBUG_MARKER_END_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDebugMarkerEndEXT",
     size: 8,
@@ -362,7 +353,7 @@ pub static CMD_DEBUG_MARKER_END_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -381,12 +372,11 @@ pub static CMD_DEBUG_MARKER_END_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDebugMarkerInsertEXTParams {
     pub command_buffer: CommandBuffer,
     pub p_marker_info: Ptr<DebugMarkerMarkerInfoEXT>,
 }
-structure!(CmdDebugMarkerInsertEXTParams, CMD_DEBUG_MARKER_INSERT_EXT_PARAMS_LAYOUT, 16);
+image!(CmdDebugMarkerInsertEXTParams, CMD_DEBUG_MARKER_INSERT_EXT_PARAMS_LAYOUT);
 pub static CMD_DEBUG_MARKER_INSERT_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDebugMarkerInsertEXT",
     size: 16,
@@ -395,8 +385,8 @@ pub static CMD_DEBUG_MARKER_INSERT_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pMarkerInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_MARKER_MARKER_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pMarkerInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_MARKER_MARKER_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

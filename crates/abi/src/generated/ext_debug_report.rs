@@ -4,7 +4,6 @@
 newtype!(DebugReportCallbackEXT, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DebugReportCallbackCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -12,7 +11,7 @@ pub struct DebugReportCallbackCreateInfoEXT {
     pub pfn_callback: FnPtr,
     pub p_user_data: Ptr<Opaque>,
 }
-structure!(DebugReportCallbackCreateInfoEXT, DEBUG_REPORT_CALLBACK_CREATE_INFO_EXT_LAYOUT, 40);
+structure!(DebugReportCallbackCreateInfoEXT, DEBUG_REPORT_CALLBACK_CREATE_INFO_EXT_LAYOUT);
 pub static DEBUG_REPORT_CALLBACK_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkDebugReportCallbackCreateInfoEXT",
     size: 40,
@@ -21,19 +20,19 @@ pub static DEBUG_REPORT_CALLBACK_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&DEBUG_REPORT_FLAG_BITS_EXT_ENUM)).optional(),
-        f("pfnCallback", 24, 1, Ty::Opaque),
-        f("pUserData", 32, 1, Ty::Opaque).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&DEBUG_REPORT_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pfnCallback", at: 24, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pUserData", at: 32, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 24 },
         Work::Opaque { at: 32 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(DebugReportFlagsEXT, u32);
@@ -58,14 +57,13 @@ pub static DEBUG_REPORT_FLAG_BITS_EXT_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateDebugReportCallbackEXTParams {
     pub instance: Instance,
     pub p_create_info: Ptr<DebugReportCallbackCreateInfoEXT>,
     pub p_allocator: Ptr<Opaque>,
     pub p_callback: Ptr<DebugReportCallbackEXT>,
 }
-structure!(CreateDebugReportCallbackEXTParams, CREATE_DEBUG_REPORT_CALLBACK_EXT_PARAMS_LAYOUT, 32);
+image!(CreateDebugReportCallbackEXTParams, CREATE_DEBUG_REPORT_CALLBACK_EXT_PARAMS_LAYOUT);
 pub static CREATE_DEBUG_REPORT_CALLBACK_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateDebugReportCallbackEXT",
     size: 32,
@@ -74,10 +72,10 @@ pub static CREATE_DEBUG_REPORT_CALLBACK_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("instance", 0, 1, Ty::Handle(HandleType::Instance)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_REPORT_CALLBACK_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pCallback", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DebugReportCallbackEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_REPORT_CALLBACK_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCallback", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DebugReportCallbackEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Instance },
@@ -90,12 +88,11 @@ pub static CREATE_DEBUG_REPORT_CALLBACK_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateDebugReportCallbackEXTOutputs {
     pub result: Result,
     pub p_callback: Ptr<DebugReportCallbackEXT>,
 }
-structure!(CreateDebugReportCallbackEXTOutputs, CREATE_DEBUG_REPORT_CALLBACK_EXT_OUTPUTS_LAYOUT, 16);
+image!(CreateDebugReportCallbackEXTOutputs, CREATE_DEBUG_REPORT_CALLBACK_EXT_OUTPUTS_LAYOUT);
 pub static CREATE_DEBUG_REPORT_CALLBACK_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateDebugReportCallbackEXT:outputs",
     size: 16,
@@ -104,13 +101,13 @@ pub static CREATE_DEBUG_REPORT_CALLBACK_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pCallback", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DebugReportCallbackEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCallback", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DebugReportCallbackEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DebugReportCallbackEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateDebugReportCallbackEXT = unsafe extern "system" fn(Instance, Ptr<DebugReportCallbackCreateInfoEXT>, Ptr<Opaque>, Ptr<DebugReportCallbackEXT>) -> Result;
@@ -128,13 +125,12 @@ pub static CREATE_DEBUG_REPORT_CALLBACK_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyDebugReportCallbackEXTParams {
     pub instance: Instance,
     pub callback: DebugReportCallbackEXT,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyDebugReportCallbackEXTParams, DESTROY_DEBUG_REPORT_CALLBACK_EXT_PARAMS_LAYOUT, 24);
+image!(DestroyDebugReportCallbackEXTParams, DESTROY_DEBUG_REPORT_CALLBACK_EXT_PARAMS_LAYOUT);
 pub static DESTROY_DEBUG_REPORT_CALLBACK_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyDebugReportCallbackEXT",
     size: 24,
@@ -143,9 +139,9 @@ pub static DESTROY_DEBUG_REPORT_CALLBACK_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("instance", 0, 1, Ty::Handle(HandleType::Instance)),
-        f("callback", 8, 1, Ty::Handle(HandleType::DebugReportCallbackEXT)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "callback", at: 8, ty: Ty::Handle(HandleType::DebugReportCallbackEXT), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Instance },
@@ -166,7 +162,6 @@ pub static DESTROY_DEBUG_REPORT_CALLBACK_EXT_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DebugReportMessageEXTParams {
     pub instance: Instance,
     pub flags: DebugReportFlagsEXT,
@@ -177,7 +172,7 @@ pub struct DebugReportMessageEXTParams {
     pub p_layer_prefix: Ptr<u8>,
     pub p_message: Ptr<u8>,
 }
-structure!(DebugReportMessageEXTParams, DEBUG_REPORT_MESSAGE_EXT_PARAMS_LAYOUT, 56);
+image!(DebugReportMessageEXTParams, DEBUG_REPORT_MESSAGE_EXT_PARAMS_LAYOUT);
 pub static DEBUG_REPORT_MESSAGE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDebugReportMessageEXT",
     size: 56,
@@ -186,22 +181,22 @@ pub static DEBUG_REPORT_MESSAGE_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("instance", 0, 1, Ty::Handle(HandleType::Instance)),
-        f("flags", 8, 1, Ty::Flags(&DEBUG_REPORT_FLAG_BITS_EXT_ENUM)),
-        f("objectType", 12, 1, Ty::Enum(&DEBUG_REPORT_OBJECT_TYPE_EXT_ENUM)),
-        f("object", 16, 1, Ty::TypedHandle),
-        f("location", 24, 1, Ty::Size),
-        f("messageCode", 32, 1, Ty::I32),
-        f("pLayerPrefix", 40, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None })),
-        f("pMessage", 48, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 8, ty: Ty::Flags(&DEBUG_REPORT_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "objectType", at: 12, ty: Ty::Enum(&DEBUG_REPORT_OBJECT_TYPE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "object", at: 16, ty: Ty::TypedHandle, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "location", at: 24, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "messageCode", at: 32, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLayerPrefix", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMessage", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Instance },
-        Work::TypedHandle { at: 16, ty: here(12, 4), numbering: ObjectNumbering::DebugReport },
+        Work::TypedHandle { at: 16, ty: Place { through: Place::HERE, at: 12, width: 4 }, numbering: ObjectNumbering::DebugReport },
         Work::Pointer { at: 40, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 48, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(36, 4)],
+    gaps: &[Span { at: 36, size: 4 }],
     keep: &[],
 };
 pub type FnDebugReportMessageEXT = unsafe extern "system" fn(Instance, DebugReportFlagsEXT, DebugReportObjectTypeEXT, u64, u64, i32, Ptr<u8>, Ptr<u8>);

@@ -2,14 +2,13 @@
 // VK_EXT_debug_utils.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DebugUtilsLabelEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_label_name: Ptr<u8>,
     pub color: [f32; 4],
 }
-structure!(DebugUtilsLabelEXT, DEBUG_UTILS_LABEL_EXT_LAYOUT, 40);
+structure!(DebugUtilsLabelEXT, DEBUG_UTILS_LABEL_EXT_LAYOUT);
 pub static DEBUG_UTILS_LABEL_EXT_LAYOUT: Layout = Layout {
     name: "VkDebugUtilsLabelEXT",
     size: 40,
@@ -18,21 +17,20 @@ pub static DEBUG_UTILS_LABEL_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pLabelName", 16, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None })),
-        f("color", 24, 4, Ty::F32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pLabelName", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "color", at: 24, ty: Ty::F32, count: 4, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DebugUtilsMessengerCallbackDataEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -47,7 +45,7 @@ pub struct DebugUtilsMessengerCallbackDataEXT {
     pub object_count: u32,
     pub p_objects: Ptr<DebugUtilsObjectNameInfoEXT>,
 }
-structure!(DebugUtilsMessengerCallbackDataEXT, DEBUG_UTILS_MESSENGER_CALLBACK_DATA_EXT_LAYOUT, 96);
+structure!(DebugUtilsMessengerCallbackDataEXT, DEBUG_UTILS_MESSENGER_CALLBACK_DATA_EXT_LAYOUT);
 pub static DEBUG_UTILS_MESSENGER_CALLBACK_DATA_EXT_LAYOUT: Layout = Layout {
     name: "VkDebugUtilsMessengerCallbackDataEXT",
     size: 96,
@@ -56,33 +54,32 @@ pub static DEBUG_UTILS_MESSENGER_CALLBACK_DATA_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("pMessageIdName", 24, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("messageIdNumber", 32, 1, Ty::I32),
-        f("pMessage", 40, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("queueLabelCount", 48, 1, Ty::U32).optional(),
-        f("pQueueLabels", 56, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("cmdBufLabelCount", 64, 1, Ty::U32).optional(),
-        f("pCmdBufLabels", 72, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::At(here(64, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("objectCount", 80, 1, Ty::U32).optional(),
-        f("pObjects", 88, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_OBJECT_NAME_INFO_EXT_LAYOUT), len: Len::At(here(80, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pMessageIdName", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "messageIdNumber", at: 32, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMessage", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "queueLabelCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pQueueLabels", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cmdBufLabelCount", at: 64, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCmdBufLabels", at: 72, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "objectCount", at: 80, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pObjects", at: 88, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_OBJECT_NAME_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 80, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 40, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 72, pointer: &Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::At(here(64, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 88, pointer: &Pointer { to: Target::Struct(&DEBUG_UTILS_OBJECT_NAME_INFO_EXT_LAYOUT), len: Len::At(here(80, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 72, pointer: &Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 88, pointer: &Pointer { to: Target::Struct(&DEBUG_UTILS_OBJECT_NAME_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 80, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4), s(52, 4), s(68, 4), s(84, 4)],
-    keep: &[s(0, 4), s(48, 4), s(64, 4), s(80, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }, Span { at: 68, size: 4 }, Span { at: 84, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 48, size: 4 }, Span { at: 64, size: 4 }, Span { at: 80, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DebugUtilsMessengerCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -92,7 +89,7 @@ pub struct DebugUtilsMessengerCreateInfoEXT {
     pub pfn_user_callback: FnPtr,
     pub p_user_data: Ptr<Opaque>,
 }
-structure!(DebugUtilsMessengerCreateInfoEXT, DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT_LAYOUT, 48);
+structure!(DebugUtilsMessengerCreateInfoEXT, DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT_LAYOUT);
 pub static DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkDebugUtilsMessengerCreateInfoEXT",
     size: 48,
@@ -101,27 +98,26 @@ pub static DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("messageSeverity", 20, 1, Ty::Flags(&DEBUG_UTILS_MESSAGE_SEVERITY_FLAG_BITS_EXT_ENUM)),
-        f("messageType", 24, 1, Ty::Flags(&DEBUG_UTILS_MESSAGE_TYPE_FLAG_BITS_EXT_ENUM)),
-        f("pfnUserCallback", 32, 1, Ty::Opaque),
-        f("pUserData", 40, 1, Ty::Opaque).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "messageSeverity", at: 20, ty: Ty::Flags(&DEBUG_UTILS_MESSAGE_SEVERITY_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "messageType", at: 24, ty: Ty::Flags(&DEBUG_UTILS_MESSAGE_TYPE_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pfnUserCallback", at: 32, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pUserData", at: 40, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 32 },
         Work::Opaque { at: 40 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(DebugUtilsMessengerEXT, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DebugUtilsObjectNameInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -129,7 +125,7 @@ pub struct DebugUtilsObjectNameInfoEXT {
     pub object_handle: u64,
     pub p_object_name: Ptr<u8>,
 }
-structure!(DebugUtilsObjectNameInfoEXT, DEBUG_UTILS_OBJECT_NAME_INFO_EXT_LAYOUT, 40);
+structure!(DebugUtilsObjectNameInfoEXT, DEBUG_UTILS_OBJECT_NAME_INFO_EXT_LAYOUT);
 pub static DEBUG_UTILS_OBJECT_NAME_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkDebugUtilsObjectNameInfoEXT",
     size: 40,
@@ -138,23 +134,22 @@ pub static DEBUG_UTILS_OBJECT_NAME_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("objectType", 16, 1, Ty::Enum(&OBJECT_TYPE_ENUM)),
-        f("objectHandle", 24, 1, Ty::TypedHandle),
-        f("pObjectName", 32, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "objectType", at: 16, ty: Ty::Enum(&OBJECT_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "objectHandle", at: 24, ty: Ty::TypedHandle, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pObjectName", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::TypedHandle { at: 24, ty: here(16, 4), numbering: ObjectNumbering::ObjectType },
+        Work::TypedHandle { at: 24, ty: Place { through: Place::HERE, at: 16, width: 4 }, numbering: ObjectNumbering::ObjectType },
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DebugUtilsObjectTagInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -164,7 +159,7 @@ pub struct DebugUtilsObjectTagInfoEXT {
     pub tag_size: u64,
     pub p_tag: Ptr<u8>,
 }
-structure!(DebugUtilsObjectTagInfoEXT, DEBUG_UTILS_OBJECT_TAG_INFO_EXT_LAYOUT, 56);
+structure!(DebugUtilsObjectTagInfoEXT, DEBUG_UTILS_OBJECT_TAG_INFO_EXT_LAYOUT);
 pub static DEBUG_UTILS_OBJECT_TAG_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkDebugUtilsObjectTagInfoEXT",
     size: 56,
@@ -173,21 +168,21 @@ pub static DEBUG_UTILS_OBJECT_TAG_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("objectType", 16, 1, Ty::Enum(&OBJECT_TYPE_ENUM)),
-        f("objectHandle", 24, 1, Ty::TypedHandle).extern_sync(),
-        f("tagName", 32, 1, Ty::U64),
-        f("tagSize", 40, 1, Ty::Size),
-        f("pTag", 48, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(40, 8)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "objectType", at: 16, ty: Ty::Enum(&OBJECT_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "objectHandle", at: 24, ty: Ty::TypedHandle, count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "tagName", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tagSize", at: 40, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTag", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 40, width: 8 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::TypedHandle { at: 24, ty: here(16, 4), numbering: ObjectNumbering::ObjectType },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(40, 8)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::TypedHandle { at: 24, ty: Place { through: Place::HERE, at: 16, width: 4 }, numbering: ObjectNumbering::ObjectType },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 40, width: 8 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(40, 8)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 40, size: 8 }],
 };
 
 newtype!(DebugUtilsMessageSeverityFlagsEXT, u32);
@@ -233,12 +228,11 @@ newtype!(DebugUtilsMessengerCallbackDataFlagsEXT, u32);
 newtype!(DebugUtilsMessengerCreateFlagsEXT, u32);
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SetDebugUtilsObjectNameEXTParams {
     pub device: Device,
     pub p_name_info: Ptr<DebugUtilsObjectNameInfoEXT>,
 }
-structure!(SetDebugUtilsObjectNameEXTParams, SET_DEBUG_UTILS_OBJECT_NAME_EXT_PARAMS_LAYOUT, 16);
+image!(SetDebugUtilsObjectNameEXTParams, SET_DEBUG_UTILS_OBJECT_NAME_EXT_PARAMS_LAYOUT);
 pub static SET_DEBUG_UTILS_OBJECT_NAME_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkSetDebugUtilsObjectNameEXT",
     size: 16,
@@ -247,8 +241,8 @@ pub static SET_DEBUG_UTILS_OBJECT_NAME_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pNameInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_OBJECT_NAME_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).extern_sync(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNameInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_OBJECT_NAME_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -259,11 +253,10 @@ pub static SET_DEBUG_UTILS_OBJECT_NAME_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SetDebugUtilsObjectNameEXTOutputs {
     pub result: Result,
 }
-structure!(SetDebugUtilsObjectNameEXTOutputs, SET_DEBUG_UTILS_OBJECT_NAME_EXT_OUTPUTS_LAYOUT, 8);
+image!(SetDebugUtilsObjectNameEXTOutputs, SET_DEBUG_UTILS_OBJECT_NAME_EXT_OUTPUTS_LAYOUT);
 pub static SET_DEBUG_UTILS_OBJECT_NAME_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkSetDebugUtilsObjectNameEXT:outputs",
     size: 8,
@@ -272,10 +265,10 @@ pub static SET_DEBUG_UTILS_OBJECT_NAME_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnSetDebugUtilsObjectNameEXT = unsafe extern "system" fn(Device, Ptr<DebugUtilsObjectNameInfoEXT>) -> Result;
@@ -293,12 +286,11 @@ pub static SET_DEBUG_UTILS_OBJECT_NAME_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SetDebugUtilsObjectTagEXTParams {
     pub device: Device,
     pub p_tag_info: Ptr<DebugUtilsObjectTagInfoEXT>,
 }
-structure!(SetDebugUtilsObjectTagEXTParams, SET_DEBUG_UTILS_OBJECT_TAG_EXT_PARAMS_LAYOUT, 16);
+image!(SetDebugUtilsObjectTagEXTParams, SET_DEBUG_UTILS_OBJECT_TAG_EXT_PARAMS_LAYOUT);
 pub static SET_DEBUG_UTILS_OBJECT_TAG_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkSetDebugUtilsObjectTagEXT",
     size: 16,
@@ -307,8 +299,8 @@ pub static SET_DEBUG_UTILS_OBJECT_TAG_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pTagInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_OBJECT_TAG_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTagInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_OBJECT_TAG_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -319,11 +311,10 @@ pub static SET_DEBUG_UTILS_OBJECT_TAG_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SetDebugUtilsObjectTagEXTOutputs {
     pub result: Result,
 }
-structure!(SetDebugUtilsObjectTagEXTOutputs, SET_DEBUG_UTILS_OBJECT_TAG_EXT_OUTPUTS_LAYOUT, 8);
+image!(SetDebugUtilsObjectTagEXTOutputs, SET_DEBUG_UTILS_OBJECT_TAG_EXT_OUTPUTS_LAYOUT);
 pub static SET_DEBUG_UTILS_OBJECT_TAG_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkSetDebugUtilsObjectTagEXT:outputs",
     size: 8,
@@ -332,10 +323,10 @@ pub static SET_DEBUG_UTILS_OBJECT_TAG_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnSetDebugUtilsObjectTagEXT = unsafe extern "system" fn(Device, Ptr<DebugUtilsObjectTagInfoEXT>) -> Result;
@@ -353,12 +344,11 @@ pub static SET_DEBUG_UTILS_OBJECT_TAG_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct QueueBeginDebugUtilsLabelEXTParams {
     pub queue: Queue,
     pub p_label_info: Ptr<DebugUtilsLabelEXT>,
 }
-structure!(QueueBeginDebugUtilsLabelEXTParams, QUEUE_BEGIN_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT, 16);
+image!(QueueBeginDebugUtilsLabelEXTParams, QUEUE_BEGIN_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT);
 pub static QUEUE_BEGIN_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkQueueBeginDebugUtilsLabelEXT",
     size: 16,
@@ -367,8 +357,8 @@ pub static QUEUE_BEGIN_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("queue", 0, 1, Ty::Handle(HandleType::Queue)).extern_sync(),
-        f("pLabelInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pLabelInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Queue },
@@ -388,11 +378,10 @@ pub static QUEUE_BEGIN_DEBUG_UTILS_LABEL_EXT_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct QueueEndDebugUtilsLabelEXTParams {
     pub queue: Queue,
 }
-structure!(QueueEndDebugUtilsLabelEXTParams, QUEUE_END_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT, 8);
+image!(QueueEndDebugUtilsLabelEXTParams, QUEUE_END_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT);
 pub static QUEUE_END_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkQueueEndDebugUtilsLabelEXT",
     size: 8,
@@ -401,7 +390,7 @@ pub static QUEUE_END_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("queue", 0, 1, Ty::Handle(HandleType::Queue)).extern_sync(),
+        Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Queue },
@@ -420,12 +409,11 @@ pub static QUEUE_END_DEBUG_UTILS_LABEL_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct QueueInsertDebugUtilsLabelEXTParams {
     pub queue: Queue,
     pub p_label_info: Ptr<DebugUtilsLabelEXT>,
 }
-structure!(QueueInsertDebugUtilsLabelEXTParams, QUEUE_INSERT_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT, 16);
+image!(QueueInsertDebugUtilsLabelEXTParams, QUEUE_INSERT_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT);
 pub static QUEUE_INSERT_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkQueueInsertDebugUtilsLabelEXT",
     size: 16,
@@ -434,8 +422,8 @@ pub static QUEUE_INSERT_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("queue", 0, 1, Ty::Handle(HandleType::Queue)).extern_sync(),
-        f("pLabelInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pLabelInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Queue },
@@ -455,12 +443,11 @@ pub static QUEUE_INSERT_DEBUG_UTILS_LABEL_EXT_COMMAND: CommandDesc = CommandDesc
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBeginDebugUtilsLabelEXTParams {
     pub command_buffer: CommandBuffer,
     pub p_label_info: Ptr<DebugUtilsLabelEXT>,
 }
-structure!(CmdBeginDebugUtilsLabelEXTParams, CMD_BEGIN_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT, 16);
+image!(CmdBeginDebugUtilsLabelEXTParams, CMD_BEGIN_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT);
 pub static CMD_BEGIN_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBeginDebugUtilsLabelEXT",
     size: 16,
@@ -469,8 +456,8 @@ pub static CMD_BEGIN_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pLabelInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pLabelInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -490,11 +477,10 @@ pub static CMD_BEGIN_DEBUG_UTILS_LABEL_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdEndDebugUtilsLabelEXTParams {
     pub command_buffer: CommandBuffer,
 }
-structure!(CmdEndDebugUtilsLabelEXTParams, CMD_END_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT, 8);
+image!(CmdEndDebugUtilsLabelEXTParams, CMD_END_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT);
 pub static CMD_END_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdEndDebugUtilsLabelEXT",
     size: 8,
@@ -503,7 +489,7 @@ pub static CMD_END_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -522,12 +508,11 @@ pub static CMD_END_DEBUG_UTILS_LABEL_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdInsertDebugUtilsLabelEXTParams {
     pub command_buffer: CommandBuffer,
     pub p_label_info: Ptr<DebugUtilsLabelEXT>,
 }
-structure!(CmdInsertDebugUtilsLabelEXTParams, CMD_INSERT_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT, 16);
+image!(CmdInsertDebugUtilsLabelEXTParams, CMD_INSERT_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT);
 pub static CMD_INSERT_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdInsertDebugUtilsLabelEXT",
     size: 16,
@@ -536,8 +521,8 @@ pub static CMD_INSERT_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pLabelInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pLabelInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_LABEL_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -557,14 +542,13 @@ pub static CMD_INSERT_DEBUG_UTILS_LABEL_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateDebugUtilsMessengerEXTParams {
     pub instance: Instance,
     pub p_create_info: Ptr<DebugUtilsMessengerCreateInfoEXT>,
     pub p_allocator: Ptr<Opaque>,
     pub p_messenger: Ptr<DebugUtilsMessengerEXT>,
 }
-structure!(CreateDebugUtilsMessengerEXTParams, CREATE_DEBUG_UTILS_MESSENGER_EXT_PARAMS_LAYOUT, 32);
+image!(CreateDebugUtilsMessengerEXTParams, CREATE_DEBUG_UTILS_MESSENGER_EXT_PARAMS_LAYOUT);
 pub static CREATE_DEBUG_UTILS_MESSENGER_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateDebugUtilsMessengerEXT",
     size: 32,
@@ -573,10 +557,10 @@ pub static CREATE_DEBUG_UTILS_MESSENGER_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("instance", 0, 1, Ty::Handle(HandleType::Instance)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pMessenger", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DebugUtilsMessengerEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pMessenger", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DebugUtilsMessengerEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Instance },
@@ -589,12 +573,11 @@ pub static CREATE_DEBUG_UTILS_MESSENGER_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateDebugUtilsMessengerEXTOutputs {
     pub result: Result,
     pub p_messenger: Ptr<DebugUtilsMessengerEXT>,
 }
-structure!(CreateDebugUtilsMessengerEXTOutputs, CREATE_DEBUG_UTILS_MESSENGER_EXT_OUTPUTS_LAYOUT, 16);
+image!(CreateDebugUtilsMessengerEXTOutputs, CREATE_DEBUG_UTILS_MESSENGER_EXT_OUTPUTS_LAYOUT);
 pub static CREATE_DEBUG_UTILS_MESSENGER_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateDebugUtilsMessengerEXT:outputs",
     size: 16,
@@ -603,13 +586,13 @@ pub static CREATE_DEBUG_UTILS_MESSENGER_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pMessenger", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DebugUtilsMessengerEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMessenger", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DebugUtilsMessengerEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DebugUtilsMessengerEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateDebugUtilsMessengerEXT = unsafe extern "system" fn(Instance, Ptr<DebugUtilsMessengerCreateInfoEXT>, Ptr<Opaque>, Ptr<DebugUtilsMessengerEXT>) -> Result;
@@ -627,13 +610,12 @@ pub static CREATE_DEBUG_UTILS_MESSENGER_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyDebugUtilsMessengerEXTParams {
     pub instance: Instance,
     pub messenger: DebugUtilsMessengerEXT,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyDebugUtilsMessengerEXTParams, DESTROY_DEBUG_UTILS_MESSENGER_EXT_PARAMS_LAYOUT, 24);
+image!(DestroyDebugUtilsMessengerEXTParams, DESTROY_DEBUG_UTILS_MESSENGER_EXT_PARAMS_LAYOUT);
 pub static DESTROY_DEBUG_UTILS_MESSENGER_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyDebugUtilsMessengerEXT",
     size: 24,
@@ -642,9 +624,9 @@ pub static DESTROY_DEBUG_UTILS_MESSENGER_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("instance", 0, 1, Ty::Handle(HandleType::Instance)),
-        f("messenger", 8, 1, Ty::Handle(HandleType::DebugUtilsMessengerEXT)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "messenger", at: 8, ty: Ty::Handle(HandleType::DebugUtilsMessengerEXT), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Instance },
@@ -665,14 +647,13 @@ pub static DESTROY_DEBUG_UTILS_MESSENGER_EXT_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SubmitDebugUtilsMessageEXTParams {
     pub instance: Instance,
     pub message_severity: DebugUtilsMessageSeverityFlagBitsEXT,
     pub message_types: DebugUtilsMessageTypeFlagsEXT,
     pub p_callback_data: Ptr<DebugUtilsMessengerCallbackDataEXT>,
 }
-structure!(SubmitDebugUtilsMessageEXTParams, SUBMIT_DEBUG_UTILS_MESSAGE_EXT_PARAMS_LAYOUT, 24);
+image!(SubmitDebugUtilsMessageEXTParams, SUBMIT_DEBUG_UTILS_MESSAGE_EXT_PARAMS_LAYOUT);
 pub static SUBMIT_DEBUG_UTILS_MESSAGE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkSubmitDebugUtilsMessageEXT",
     size: 24,
@@ -681,10 +662,10 @@ pub static SUBMIT_DEBUG_UTILS_MESSAGE_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("instance", 0, 1, Ty::Handle(HandleType::Instance)),
-        f("messageSeverity", 8, 1, Ty::Flags(&DEBUG_UTILS_MESSAGE_SEVERITY_FLAG_BITS_EXT_ENUM)),
-        f("messageTypes", 12, 1, Ty::Flags(&DEBUG_UTILS_MESSAGE_TYPE_FLAG_BITS_EXT_ENUM)),
-        f("pCallbackData", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_MESSENGER_CALLBACK_DATA_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "messageSeverity", at: 8, ty: Ty::Flags(&DEBUG_UTILS_MESSAGE_SEVERITY_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "messageTypes", at: 12, ty: Ty::Flags(&DEBUG_UTILS_MESSAGE_TYPE_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCallbackData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEBUG_UTILS_MESSENGER_CALLBACK_DATA_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Instance },

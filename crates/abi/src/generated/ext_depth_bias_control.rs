@@ -2,7 +2,6 @@
 // VK_EXT_depth_bias_control.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDepthBiasControlFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -11,7 +10,7 @@ pub struct PhysicalDeviceDepthBiasControlFeaturesEXT {
     pub float_representation: Bool32,
     pub depth_bias_exact: Bool32,
 }
-structure!(PhysicalDeviceDepthBiasControlFeaturesEXT, PHYSICAL_DEVICE_DEPTH_BIAS_CONTROL_FEATURES_EXT_LAYOUT, 32);
+structure!(PhysicalDeviceDepthBiasControlFeaturesEXT, PHYSICAL_DEVICE_DEPTH_BIAS_CONTROL_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_DEPTH_BIAS_CONTROL_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDepthBiasControlFeaturesEXT",
     size: 32,
@@ -20,22 +19,21 @@ pub static PHYSICAL_DEVICE_DEPTH_BIAS_CONTROL_FEATURES_EXT_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("depthBiasControl", 16, 1, Ty::Bool32),
-        f("leastRepresentableValueForceUnormRepresentation", 20, 1, Ty::Bool32),
-        f("floatRepresentation", 24, 1, Ty::Bool32),
-        f("depthBiasExact", 28, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "depthBiasControl", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "leastRepresentableValueForceUnormRepresentation", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "floatRepresentation", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthBiasExact", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DepthBiasInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -43,7 +41,7 @@ pub struct DepthBiasInfoEXT {
     pub depth_bias_clamp: f32,
     pub depth_bias_slope_factor: f32,
 }
-structure!(DepthBiasInfoEXT, DEPTH_BIAS_INFO_EXT_LAYOUT, 32);
+structure!(DepthBiasInfoEXT, DEPTH_BIAS_INFO_EXT_LAYOUT);
 pub static DEPTH_BIAS_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkDepthBiasInfoEXT",
     size: 32,
@@ -52,28 +50,27 @@ pub static DEPTH_BIAS_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("depthBiasConstantFactor", 16, 1, Ty::F32),
-        f("depthBiasClamp", 20, 1, Ty::F32),
-        f("depthBiasSlopeFactor", 24, 1, Ty::F32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "depthBiasConstantFactor", at: 16, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthBiasClamp", at: 20, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthBiasSlopeFactor", at: 24, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DepthBiasRepresentationInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub depth_bias_representation: DepthBiasRepresentationEXT,
     pub depth_bias_exact: Bool32,
 }
-structure!(DepthBiasRepresentationInfoEXT, DEPTH_BIAS_REPRESENTATION_INFO_EXT_LAYOUT, 24);
+structure!(DepthBiasRepresentationInfoEXT, DEPTH_BIAS_REPRESENTATION_INFO_EXT_LAYOUT);
 pub static DEPTH_BIAS_REPRESENTATION_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkDepthBiasRepresentationInfoEXT",
     size: 24,
@@ -82,16 +79,16 @@ pub static DEPTH_BIAS_REPRESENTATION_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("depthBiasRepresentation", 16, 1, Ty::Enum(&DEPTH_BIAS_REPRESENTATION_EXT_ENUM)),
-        f("depthBiasExact", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "depthBiasRepresentation", at: 16, ty: Ty::Enum(&DEPTH_BIAS_REPRESENTATION_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthBiasExact", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(DepthBiasRepresentationEXT, i32);
@@ -111,12 +108,11 @@ pub static DEPTH_BIAS_REPRESENTATION_EXT_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetDepthBias2EXTParams {
     pub command_buffer: CommandBuffer,
     pub p_depth_bias_info: Ptr<DepthBiasInfoEXT>,
 }
-structure!(CmdSetDepthBias2EXTParams, CMD_SET_DEPTH_BIAS2_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetDepthBias2EXTParams, CMD_SET_DEPTH_BIAS2_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_DEPTH_BIAS2_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetDepthBias2EXT",
     size: 16,
@@ -125,8 +121,8 @@ pub static CMD_SET_DEPTH_BIAS2_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pDepthBiasInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEPTH_BIAS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pDepthBiasInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEPTH_BIAS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

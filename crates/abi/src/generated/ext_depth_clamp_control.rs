@@ -2,13 +2,12 @@
 // VK_EXT_depth_clamp_control.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDepthClampControlFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub depth_clamp_control: Bool32,
 }
-structure!(PhysicalDeviceDepthClampControlFeaturesEXT, PHYSICAL_DEVICE_DEPTH_CLAMP_CONTROL_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceDepthClampControlFeaturesEXT, PHYSICAL_DEVICE_DEPTH_CLAMP_CONTROL_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_DEPTH_CLAMP_CONTROL_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDepthClampControlFeaturesEXT",
     size: 24,
@@ -17,26 +16,25 @@ pub static PHYSICAL_DEVICE_DEPTH_CLAMP_CONTROL_FEATURES_EXT_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("depthClampControl", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "depthClampControl", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineViewportDepthClampControlCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub depth_clamp_mode: DepthClampModeEXT,
     pub p_depth_clamp_range: Ptr<DepthClampRangeEXT>,
 }
-structure!(PipelineViewportDepthClampControlCreateInfoEXT, PIPELINE_VIEWPORT_DEPTH_CLAMP_CONTROL_CREATE_INFO_EXT_LAYOUT, 32);
+structure!(PipelineViewportDepthClampControlCreateInfoEXT, PIPELINE_VIEWPORT_DEPTH_CLAMP_CONTROL_CREATE_INFO_EXT_LAYOUT);
 pub static PIPELINE_VIEWPORT_DEPTH_CLAMP_CONTROL_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkPipelineViewportDepthClampControlCreateInfoEXT",
     size: 32,
@@ -45,26 +43,25 @@ pub static PIPELINE_VIEWPORT_DEPTH_CLAMP_CONTROL_CREATE_INFO_EXT_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("depthClampMode", 16, 1, Ty::Enum(&DEPTH_CLAMP_MODE_EXT_ENUM)),
-        f("pDepthClampRange", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEPTH_CLAMP_RANGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::DepthClampRange), direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "depthClampMode", at: 16, ty: Ty::Enum(&DEPTH_CLAMP_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDepthClampRange", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEPTH_CLAMP_RANGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::DepthClampRange), direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DEPTH_CLAMP_RANGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::DepthClampRange), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DepthClampRangeEXT {
     pub min_depth_clamp: f32,
     pub max_depth_clamp: f32,
 }
-structure!(DepthClampRangeEXT, DEPTH_CLAMP_RANGE_EXT_LAYOUT, 8);
+structure!(DepthClampRangeEXT, DEPTH_CLAMP_RANGE_EXT_LAYOUT);
 pub static DEPTH_CLAMP_RANGE_EXT_LAYOUT: Layout = Layout {
     name: "VkDepthClampRangeEXT",
     size: 8,
@@ -73,8 +70,8 @@ pub static DEPTH_CLAMP_RANGE_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("minDepthClamp", 0, 1, Ty::F32),
-        f("maxDepthClamp", 4, 1, Ty::F32),
+        Field { name: "minDepthClamp", at: 0, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDepthClamp", at: 4, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -96,13 +93,12 @@ pub static DEPTH_CLAMP_MODE_EXT_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetDepthClampRangeEXTParams {
     pub command_buffer: CommandBuffer,
     pub depth_clamp_mode: DepthClampModeEXT,
     pub p_depth_clamp_range: Ptr<DepthClampRangeEXT>,
 }
-structure!(CmdSetDepthClampRangeEXTParams, CMD_SET_DEPTH_CLAMP_RANGE_EXT_PARAMS_LAYOUT, 24);
+image!(CmdSetDepthClampRangeEXTParams, CMD_SET_DEPTH_CLAMP_RANGE_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_DEPTH_CLAMP_RANGE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetDepthClampRangeEXT",
     size: 24,
@@ -111,15 +107,15 @@ pub static CMD_SET_DEPTH_CLAMP_RANGE_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("depthClampMode", 8, 1, Ty::Enum(&DEPTH_CLAMP_MODE_EXT_ENUM)),
-        f("pDepthClampRange", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEPTH_CLAMP_RANGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "depthClampMode", at: 8, ty: Ty::Enum(&DEPTH_CLAMP_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDepthClampRange", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEPTH_CLAMP_RANGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DEPTH_CLAMP_RANGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetDepthClampRangeEXT = unsafe extern "system" fn(CommandBuffer, DepthClampModeEXT, Ptr<DepthClampRangeEXT>);

@@ -2,13 +2,12 @@
 // VK_EXT_depth_clip_control.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDepthClipControlFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub depth_clip_control: Bool32,
 }
-structure!(PhysicalDeviceDepthClipControlFeaturesEXT, PHYSICAL_DEVICE_DEPTH_CLIP_CONTROL_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceDepthClipControlFeaturesEXT, PHYSICAL_DEVICE_DEPTH_CLIP_CONTROL_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_DEPTH_CLIP_CONTROL_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDepthClipControlFeaturesEXT",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_DEPTH_CLIP_CONTROL_FEATURES_EXT_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("depthClipControl", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "depthClipControl", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineViewportDepthClipControlCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub negative_one_to_one: Bool32,
 }
-structure!(PipelineViewportDepthClipControlCreateInfoEXT, PIPELINE_VIEWPORT_DEPTH_CLIP_CONTROL_CREATE_INFO_EXT_LAYOUT, 24);
+structure!(PipelineViewportDepthClipControlCreateInfoEXT, PIPELINE_VIEWPORT_DEPTH_CLIP_CONTROL_CREATE_INFO_EXT_LAYOUT);
 pub static PIPELINE_VIEWPORT_DEPTH_CLIP_CONTROL_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkPipelineViewportDepthClipControlCreateInfoEXT",
     size: 24,
@@ -44,13 +42,13 @@ pub static PIPELINE_VIEWPORT_DEPTH_CLIP_CONTROL_CREATE_INFO_EXT_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("negativeOneToOne", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "negativeOneToOne", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

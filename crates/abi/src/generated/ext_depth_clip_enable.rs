@@ -2,13 +2,12 @@
 // VK_EXT_depth_clip_enable.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDepthClipEnableFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub depth_clip_enable: Bool32,
 }
-structure!(PhysicalDeviceDepthClipEnableFeaturesEXT, PHYSICAL_DEVICE_DEPTH_CLIP_ENABLE_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceDepthClipEnableFeaturesEXT, PHYSICAL_DEVICE_DEPTH_CLIP_ENABLE_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_DEPTH_CLIP_ENABLE_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDepthClipEnableFeaturesEXT",
     size: 24,
@@ -17,26 +16,25 @@ pub static PHYSICAL_DEVICE_DEPTH_CLIP_ENABLE_FEATURES_EXT_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("depthClipEnable", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "depthClipEnable", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineRasterizationDepthClipStateCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: PipelineRasterizationDepthClipStateCreateFlagsEXT,
     pub depth_clip_enable: Bool32,
 }
-structure!(PipelineRasterizationDepthClipStateCreateInfoEXT, PIPELINE_RASTERIZATION_DEPTH_CLIP_STATE_CREATE_INFO_EXT_LAYOUT, 24);
+structure!(PipelineRasterizationDepthClipStateCreateInfoEXT, PIPELINE_RASTERIZATION_DEPTH_CLIP_STATE_CREATE_INFO_EXT_LAYOUT);
 pub static PIPELINE_RASTERIZATION_DEPTH_CLIP_STATE_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkPipelineRasterizationDepthClipStateCreateInfoEXT",
     size: 24,
@@ -45,16 +43,16 @@ pub static PIPELINE_RASTERIZATION_DEPTH_CLIP_STATE_CREATE_INFO_EXT_LAYOUT: Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("depthClipEnable", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "depthClipEnable", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(PipelineRasterizationDepthClipStateCreateFlagsEXT, u32);

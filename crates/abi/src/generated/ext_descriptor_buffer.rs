@@ -2,7 +2,6 @@
 // VK_EXT_descriptor_buffer.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDescriptorBufferPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -40,7 +39,7 @@ pub struct PhysicalDeviceDescriptorBufferPropertiesEXT {
     pub resource_descriptor_buffer_address_space_size: u64,
     pub descriptor_buffer_address_space_size: u64,
 }
-structure!(PhysicalDeviceDescriptorBufferPropertiesEXT, PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_PROPERTIES_EXT_LAYOUT, 256);
+structure!(PhysicalDeviceDescriptorBufferPropertiesEXT, PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDescriptorBufferPropertiesEXT",
     size: 256,
@@ -49,51 +48,50 @@ pub static PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_PROPERTIES_EXT_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("combinedImageSamplerDescriptorSingleArray", 16, 1, Ty::Bool32),
-        f("bufferlessPushDescriptors", 20, 1, Ty::Bool32),
-        f("allowSamplerImageViewPostSubmitCreation", 24, 1, Ty::Bool32),
-        f("descriptorBufferOffsetAlignment", 32, 1, Ty::U64),
-        f("maxDescriptorBufferBindings", 40, 1, Ty::U32),
-        f("maxResourceDescriptorBufferBindings", 44, 1, Ty::U32),
-        f("maxSamplerDescriptorBufferBindings", 48, 1, Ty::U32),
-        f("maxEmbeddedImmutableSamplerBindings", 52, 1, Ty::U32),
-        f("maxEmbeddedImmutableSamplers", 56, 1, Ty::U32),
-        f("bufferCaptureReplayDescriptorDataSize", 64, 1, Ty::Size),
-        f("imageCaptureReplayDescriptorDataSize", 72, 1, Ty::Size),
-        f("imageViewCaptureReplayDescriptorDataSize", 80, 1, Ty::Size),
-        f("samplerCaptureReplayDescriptorDataSize", 88, 1, Ty::Size),
-        f("accelerationStructureCaptureReplayDescriptorDataSize", 96, 1, Ty::Size),
-        f("samplerDescriptorSize", 104, 1, Ty::Size),
-        f("combinedImageSamplerDescriptorSize", 112, 1, Ty::Size),
-        f("sampledImageDescriptorSize", 120, 1, Ty::Size),
-        f("storageImageDescriptorSize", 128, 1, Ty::Size),
-        f("uniformTexelBufferDescriptorSize", 136, 1, Ty::Size),
-        f("robustUniformTexelBufferDescriptorSize", 144, 1, Ty::Size),
-        f("storageTexelBufferDescriptorSize", 152, 1, Ty::Size),
-        f("robustStorageTexelBufferDescriptorSize", 160, 1, Ty::Size),
-        f("uniformBufferDescriptorSize", 168, 1, Ty::Size),
-        f("robustUniformBufferDescriptorSize", 176, 1, Ty::Size),
-        f("storageBufferDescriptorSize", 184, 1, Ty::Size),
-        f("robustStorageBufferDescriptorSize", 192, 1, Ty::Size),
-        f("inputAttachmentDescriptorSize", 200, 1, Ty::Size),
-        f("accelerationStructureDescriptorSize", 208, 1, Ty::Size),
-        f("maxSamplerDescriptorBufferRange", 216, 1, Ty::U64),
-        f("maxResourceDescriptorBufferRange", 224, 1, Ty::U64),
-        f("samplerDescriptorBufferAddressSpaceSize", 232, 1, Ty::U64),
-        f("resourceDescriptorBufferAddressSpaceSize", 240, 1, Ty::U64),
-        f("descriptorBufferAddressSpaceSize", 248, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "combinedImageSamplerDescriptorSingleArray", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferlessPushDescriptors", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "allowSamplerImageViewPostSubmitCreation", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBufferOffsetAlignment", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorBufferBindings", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxResourceDescriptorBufferBindings", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxSamplerDescriptorBufferBindings", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxEmbeddedImmutableSamplerBindings", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxEmbeddedImmutableSamplers", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferCaptureReplayDescriptorDataSize", at: 64, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageCaptureReplayDescriptorDataSize", at: 72, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageViewCaptureReplayDescriptorDataSize", at: 80, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerCaptureReplayDescriptorDataSize", at: 88, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "accelerationStructureCaptureReplayDescriptorDataSize", at: 96, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerDescriptorSize", at: 104, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "combinedImageSamplerDescriptorSize", at: 112, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sampledImageDescriptorSize", at: 120, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "storageImageDescriptorSize", at: 128, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "uniformTexelBufferDescriptorSize", at: 136, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "robustUniformTexelBufferDescriptorSize", at: 144, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "storageTexelBufferDescriptorSize", at: 152, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "robustStorageTexelBufferDescriptorSize", at: 160, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "uniformBufferDescriptorSize", at: 168, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "robustUniformBufferDescriptorSize", at: 176, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "storageBufferDescriptorSize", at: 184, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "robustStorageBufferDescriptorSize", at: 192, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "inputAttachmentDescriptorSize", at: 200, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "accelerationStructureDescriptorSize", at: 208, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxSamplerDescriptorBufferRange", at: 216, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxResourceDescriptorBufferRange", at: 224, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerDescriptorBufferAddressSpaceSize", at: 232, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "resourceDescriptorBufferAddressSpaceSize", at: 240, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBufferAddressSpaceSize", at: 248, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4), s(60, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }, Span { at: 60, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDescriptorBufferFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -102,7 +100,7 @@ pub struct PhysicalDeviceDescriptorBufferFeaturesEXT {
     pub descriptor_buffer_image_layout_ignored: Bool32,
     pub descriptor_buffer_push_descriptors: Bool32,
 }
-structure!(PhysicalDeviceDescriptorBufferFeaturesEXT, PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_FEATURES_EXT_LAYOUT, 32);
+structure!(PhysicalDeviceDescriptorBufferFeaturesEXT, PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDescriptorBufferFeaturesEXT",
     size: 32,
@@ -111,22 +109,21 @@ pub static PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_FEATURES_EXT_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("descriptorBuffer", 16, 1, Ty::Bool32),
-        f("descriptorBufferCaptureReplay", 20, 1, Ty::Bool32),
-        f("descriptorBufferImageLayoutIgnored", 24, 1, Ty::Bool32),
-        f("descriptorBufferPushDescriptors", 28, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "descriptorBuffer", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBufferCaptureReplay", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBufferImageLayoutIgnored", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBufferPushDescriptors", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorAddressInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -134,7 +131,7 @@ pub struct DescriptorAddressInfoEXT {
     pub range: u64,
     pub format: Format,
 }
-structure!(DescriptorAddressInfoEXT, DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT, 40);
+structure!(DescriptorAddressInfoEXT, DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT);
 pub static DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkDescriptorAddressInfoEXT",
     size: 40,
@@ -143,28 +140,27 @@ pub static DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("address", 16, 1, Ty::DeviceAddress).optional(),
-        f("range", 24, 1, Ty::U64),
-        f("format", 32, 1, Ty::Enum(&FORMAT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "address", at: 16, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "range", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "format", at: 32, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorBufferBindingInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub address: u64,
     pub usage: BufferUsageFlags,
 }
-structure!(DescriptorBufferBindingInfoEXT, DESCRIPTOR_BUFFER_BINDING_INFO_EXT_LAYOUT, 32);
+structure!(DescriptorBufferBindingInfoEXT, DESCRIPTOR_BUFFER_BINDING_INFO_EXT_LAYOUT);
 pub static DESCRIPTOR_BUFFER_BINDING_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkDescriptorBufferBindingInfoEXT",
     size: 32,
@@ -173,26 +169,25 @@ pub static DESCRIPTOR_BUFFER_BINDING_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("address", 16, 1, Ty::DeviceAddress),
-        f("usage", 24, 1, Ty::Flags(&BUFFER_USAGE_FLAG_BITS_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "address", at: 16, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "usage", at: 24, ty: Ty::Flags(&BUFFER_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorBufferBindingPushDescriptorBufferHandleEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub buffer: Buffer,
 }
-structure!(DescriptorBufferBindingPushDescriptorBufferHandleEXT, DESCRIPTOR_BUFFER_BINDING_PUSH_DESCRIPTOR_BUFFER_HANDLE_EXT_LAYOUT, 24);
+structure!(DescriptorBufferBindingPushDescriptorBufferHandleEXT, DESCRIPTOR_BUFFER_BINDING_PUSH_DESCRIPTOR_BUFFER_HANDLE_EXT_LAYOUT);
 pub static DESCRIPTOR_BUFFER_BINDING_PUSH_DESCRIPTOR_BUFFER_HANDLE_EXT_LAYOUT: Layout = Layout {
     name: "VkDescriptorBufferBindingPushDescriptorBufferHandleEXT",
     size: 24,
@@ -201,24 +196,23 @@ pub static DESCRIPTOR_BUFFER_BINDING_PUSH_DESCRIPTOR_BUFFER_HANDLE_EXT_LAYOUT: L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("buffer", 16, 1, Ty::Handle(HandleType::Buffer)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "buffer", at: 16, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorDataEXT {
     pub words: [u64; 1],
 }
-structure!(DescriptorDataEXT, DESCRIPTOR_DATA_EXT_LAYOUT, 8);
+structure!(DescriptorDataEXT, DESCRIPTOR_DATA_EXT_LAYOUT);
 pub static DESCRIPTOR_DATA_EXT_LAYOUT: Layout = Layout {
     name: "VkDescriptorDataEXT",
     size: 8,
@@ -227,16 +221,16 @@ pub static DESCRIPTOR_DATA_EXT_LAYOUT: Layout = Layout {
     is_union: true,
     returned_only: false,
     fields: &[
-        f("pSampler", 0, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Sampler), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pCombinedImageSampler", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pInputAttachmentImage", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSampledImage", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pStorageImage", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pUniformTexelBuffer", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pStorageTexelBuffer", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pUniformBuffer", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pStorageBuffer", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("accelerationStructure", 0, 1, Ty::DeviceAddress),
+        Field { name: "pSampler", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Sampler), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCombinedImageSampler", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInputAttachmentImage", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSampledImage", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStorageImage", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pUniformTexelBuffer", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStorageTexelBuffer", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pUniformBuffer", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStorageBuffer", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_ADDRESS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "accelerationStructure", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Handle(HandleType::Sampler), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
@@ -266,14 +260,13 @@ union_members!(DescriptorDataEXT {
 });
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorGetInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub type_: DescriptorType,
     pub data: DescriptorDataEXT,
 }
-structure!(DescriptorGetInfoEXT, DESCRIPTOR_GET_INFO_EXT_LAYOUT, 32);
+structure!(DescriptorGetInfoEXT, DESCRIPTOR_GET_INFO_EXT_LAYOUT);
 pub static DESCRIPTOR_GET_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkDescriptorGetInfoEXT",
     size: 32,
@@ -282,14 +275,14 @@ pub static DESCRIPTOR_GET_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("type", 16, 1, Ty::Enum(&DESCRIPTOR_TYPE_ENUM)),
-        f("data", 24, 1, Ty::Struct(&DESCRIPTOR_DATA_EXT_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "type", at: 16, ty: Ty::Enum(&DESCRIPTOR_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "data", at: 24, ty: Ty::Struct(&DESCRIPTOR_DATA_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Select { union: s(24, 8), selector: here(16, 4), cases: &[
+        Work::Select { union: Span { at: 24, size: 8 }, selector: Place { through: Place::HERE, at: 16, width: 4 }, cases: &[
             Case { values: &[0], field: 0, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Sampler), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
             Case { values: &[1], field: 1, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
             Case { values: &[10], field: 2, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_IMAGE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
@@ -302,18 +295,17 @@ pub static DESCRIPTOR_GET_INFO_EXT_LAYOUT: Layout = Layout {
             Case { values: &[1000150000, 1000165000], field: 9, size: 8, work: &[], gaps: &[] },
         ] },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BufferCaptureDescriptorDataInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub buffer: Buffer,
 }
-structure!(BufferCaptureDescriptorDataInfoEXT, BUFFER_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT, 24);
+structure!(BufferCaptureDescriptorDataInfoEXT, BUFFER_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT);
 pub static BUFFER_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkBufferCaptureDescriptorDataInfoEXT",
     size: 24,
@@ -322,26 +314,25 @@ pub static BUFFER_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("buffer", 16, 1, Ty::Handle(HandleType::Buffer)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "buffer", at: 16, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageCaptureDescriptorDataInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub image: Image,
 }
-structure!(ImageCaptureDescriptorDataInfoEXT, IMAGE_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT, 24);
+structure!(ImageCaptureDescriptorDataInfoEXT, IMAGE_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT);
 pub static IMAGE_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkImageCaptureDescriptorDataInfoEXT",
     size: 24,
@@ -350,26 +341,25 @@ pub static IMAGE_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("image", 16, 1, Ty::Handle(HandleType::Image)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "image", at: 16, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Image },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageViewCaptureDescriptorDataInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub image_view: ImageView,
 }
-structure!(ImageViewCaptureDescriptorDataInfoEXT, IMAGE_VIEW_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT, 24);
+structure!(ImageViewCaptureDescriptorDataInfoEXT, IMAGE_VIEW_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT);
 pub static IMAGE_VIEW_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkImageViewCaptureDescriptorDataInfoEXT",
     size: 24,
@@ -378,26 +368,25 @@ pub static IMAGE_VIEW_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("imageView", 16, 1, Ty::Handle(HandleType::ImageView)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "imageView", at: 16, ty: Ty::Handle(HandleType::ImageView), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::ImageView },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SamplerCaptureDescriptorDataInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub sampler: Sampler,
 }
-structure!(SamplerCaptureDescriptorDataInfoEXT, SAMPLER_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT, 24);
+structure!(SamplerCaptureDescriptorDataInfoEXT, SAMPLER_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT);
 pub static SAMPLER_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkSamplerCaptureDescriptorDataInfoEXT",
     size: 24,
@@ -406,26 +395,25 @@ pub static SAMPLER_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("sampler", 16, 1, Ty::Handle(HandleType::Sampler)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sampler", at: 16, ty: Ty::Handle(HandleType::Sampler), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Sampler },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct OpaqueCaptureDescriptorDataCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub opaque_capture_descriptor_data: Ptr<Opaque>,
 }
-structure!(OpaqueCaptureDescriptorDataCreateInfoEXT, OPAQUE_CAPTURE_DESCRIPTOR_DATA_CREATE_INFO_EXT_LAYOUT, 24);
+structure!(OpaqueCaptureDescriptorDataCreateInfoEXT, OPAQUE_CAPTURE_DESCRIPTOR_DATA_CREATE_INFO_EXT_LAYOUT);
 pub static OPAQUE_CAPTURE_DESCRIPTOR_DATA_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkOpaqueCaptureDescriptorDataCreateInfoEXT",
     size: 24,
@@ -434,27 +422,26 @@ pub static OPAQUE_CAPTURE_DESCRIPTOR_DATA_CREATE_INFO_EXT_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("opaqueCaptureDescriptorData", 16, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "opaqueCaptureDescriptorData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureCaptureDescriptorDataInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub acceleration_structure: AccelerationStructureKHR,
     pub acceleration_structure_nv: AccelerationStructureNV,
 }
-structure!(AccelerationStructureCaptureDescriptorDataInfoEXT, ACCELERATION_STRUCTURE_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT, 32);
+structure!(AccelerationStructureCaptureDescriptorDataInfoEXT, ACCELERATION_STRUCTURE_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT);
 pub static ACCELERATION_STRUCTURE_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureCaptureDescriptorDataInfoEXT",
     size: 32,
@@ -463,28 +450,27 @@ pub static ACCELERATION_STRUCTURE_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT: Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("accelerationStructure", 16, 1, Ty::Handle(HandleType::AccelerationStructureKHR)).optional(),
-        f("accelerationStructureNV", 24, 1, Ty::Handle(HandleType::AccelerationStructureNV)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "accelerationStructure", at: 16, ty: Ty::Handle(HandleType::AccelerationStructureKHR), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "accelerationStructureNV", at: 24, ty: Ty::Handle(HandleType::AccelerationStructureNV), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::AccelerationStructureKHR },
         Work::Handles { at: 24, count: 1, ty: HandleType::AccelerationStructureNV },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDescriptorBufferDensityMapPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub combined_image_sampler_density_map_descriptor_size: u64,
 }
-structure!(PhysicalDeviceDescriptorBufferDensityMapPropertiesEXT, PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_DENSITY_MAP_PROPERTIES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceDescriptorBufferDensityMapPropertiesEXT, PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_DENSITY_MAP_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_DENSITY_MAP_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDescriptorBufferDensityMapPropertiesEXT",
     size: 24,
@@ -493,25 +479,24 @@ pub static PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_DENSITY_MAP_PROPERTIES_EXT_LAYOUT: 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("combinedImageSamplerDensityMapDescriptorSize", 16, 1, Ty::Size),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "combinedImageSamplerDensityMapDescriptorSize", at: 16, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDescriptorSetLayoutSizeEXTParams {
     pub device: Device,
     pub layout: DescriptorSetLayout,
     pub p_layout_size_in_bytes: Ptr<u64>,
 }
-structure!(GetDescriptorSetLayoutSizeEXTParams, GET_DESCRIPTOR_SET_LAYOUT_SIZE_EXT_PARAMS_LAYOUT, 24);
+image!(GetDescriptorSetLayoutSizeEXTParams, GET_DESCRIPTOR_SET_LAYOUT_SIZE_EXT_PARAMS_LAYOUT);
 pub static GET_DESCRIPTOR_SET_LAYOUT_SIZE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDescriptorSetLayoutSizeEXT",
     size: 24,
@@ -520,9 +505,9 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_SIZE_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("layout", 8, 1, Ty::Handle(HandleType::DescriptorSetLayout)),
-        f("pLayoutSizeInBytes", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layout", at: 8, ty: Ty::Handle(HandleType::DescriptorSetLayout), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLayoutSizeInBytes", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -534,11 +519,10 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_SIZE_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDescriptorSetLayoutSizeEXTOutputs {
     pub p_layout_size_in_bytes: Ptr<u64>,
 }
-structure!(GetDescriptorSetLayoutSizeEXTOutputs, GET_DESCRIPTOR_SET_LAYOUT_SIZE_EXT_OUTPUTS_LAYOUT, 8);
+image!(GetDescriptorSetLayoutSizeEXTOutputs, GET_DESCRIPTOR_SET_LAYOUT_SIZE_EXT_OUTPUTS_LAYOUT);
 pub static GET_DESCRIPTOR_SET_LAYOUT_SIZE_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDescriptorSetLayoutSizeEXT:outputs",
     size: 8,
@@ -547,7 +531,7 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_SIZE_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pLayoutSizeInBytes", 0, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pLayoutSizeInBytes", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -570,14 +554,13 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_SIZE_EXT_COMMAND: CommandDesc = CommandDesc
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDescriptorSetLayoutBindingOffsetEXTParams {
     pub device: Device,
     pub layout: DescriptorSetLayout,
     pub binding: u32,
     pub p_offset: Ptr<u64>,
 }
-structure!(GetDescriptorSetLayoutBindingOffsetEXTParams, GET_DESCRIPTOR_SET_LAYOUT_BINDING_OFFSET_EXT_PARAMS_LAYOUT, 32);
+image!(GetDescriptorSetLayoutBindingOffsetEXTParams, GET_DESCRIPTOR_SET_LAYOUT_BINDING_OFFSET_EXT_PARAMS_LAYOUT);
 pub static GET_DESCRIPTOR_SET_LAYOUT_BINDING_OFFSET_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDescriptorSetLayoutBindingOffsetEXT",
     size: 32,
@@ -586,26 +569,25 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_BINDING_OFFSET_EXT_PARAMS_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("layout", 8, 1, Ty::Handle(HandleType::DescriptorSetLayout)),
-        f("binding", 16, 1, Ty::U32),
-        f("pOffset", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layout", at: 8, ty: Ty::Handle(HandleType::DescriptorSetLayout), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "binding", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pOffset", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::DescriptorSetLayout },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDescriptorSetLayoutBindingOffsetEXTOutputs {
     pub p_offset: Ptr<u64>,
 }
-structure!(GetDescriptorSetLayoutBindingOffsetEXTOutputs, GET_DESCRIPTOR_SET_LAYOUT_BINDING_OFFSET_EXT_OUTPUTS_LAYOUT, 8);
+image!(GetDescriptorSetLayoutBindingOffsetEXTOutputs, GET_DESCRIPTOR_SET_LAYOUT_BINDING_OFFSET_EXT_OUTPUTS_LAYOUT);
 pub static GET_DESCRIPTOR_SET_LAYOUT_BINDING_OFFSET_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDescriptorSetLayoutBindingOffsetEXT:outputs",
     size: 8,
@@ -614,7 +596,7 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_BINDING_OFFSET_EXT_OUTPUTS_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pOffset", 0, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pOffset", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -637,14 +619,13 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_BINDING_OFFSET_EXT_COMMAND: CommandDesc = C
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDescriptorEXTParams {
     pub device: Device,
     pub p_descriptor_info: Ptr<DescriptorGetInfoEXT>,
     pub data_size: u64,
     pub p_descriptor: Ptr<u8>,
 }
-structure!(GetDescriptorEXTParams, GET_DESCRIPTOR_EXT_PARAMS_LAYOUT, 32);
+image!(GetDescriptorEXTParams, GET_DESCRIPTOR_EXT_PARAMS_LAYOUT);
 pub static GET_DESCRIPTOR_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDescriptorEXT",
     size: 32,
@@ -653,27 +634,26 @@ pub static GET_DESCRIPTOR_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pDescriptorInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_GET_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("dataSize", 16, 1, Ty::Size),
-        f("pDescriptor", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(16, 8)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_GET_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dataSize", at: 16, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptor", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_GET_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(16, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(16, 8)],
+    keep: &[Span { at: 16, size: 8 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDescriptorEXTOutputs {
     pub data_size: u64,
     pub p_descriptor: Ptr<u8>,
 }
-structure!(GetDescriptorEXTOutputs, GET_DESCRIPTOR_EXT_OUTPUTS_LAYOUT, 16);
+image!(GetDescriptorEXTOutputs, GET_DESCRIPTOR_EXT_OUTPUTS_LAYOUT);
 pub static GET_DESCRIPTOR_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDescriptorEXT:outputs",
     size: 16,
@@ -682,14 +662,14 @@ pub static GET_DESCRIPTOR_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("dataSize", 0, 1, Ty::Size),
-        f("pDescriptor", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(0, 8)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "dataSize", at: 0, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptor", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(0, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(0, 8)],
+    keep: &[Span { at: 0, size: 8 }],
 };
 pub type FnGetDescriptorEXT = unsafe extern "system" fn(Device, Ptr<DescriptorGetInfoEXT>, u64, Ptr<u8>);
 pub static GET_DESCRIPTOR_EXT_COMMAND: CommandDesc = CommandDesc {
@@ -706,13 +686,12 @@ pub static GET_DESCRIPTOR_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBindDescriptorBuffersEXTParams {
     pub command_buffer: CommandBuffer,
     pub buffer_count: u32,
     pub p_binding_infos: Ptr<DescriptorBufferBindingInfoEXT>,
 }
-structure!(CmdBindDescriptorBuffersEXTParams, CMD_BIND_DESCRIPTOR_BUFFERS_EXT_PARAMS_LAYOUT, 24);
+image!(CmdBindDescriptorBuffersEXTParams, CMD_BIND_DESCRIPTOR_BUFFERS_EXT_PARAMS_LAYOUT);
 pub static CMD_BIND_DESCRIPTOR_BUFFERS_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBindDescriptorBuffersEXT",
     size: 24,
@@ -721,16 +700,16 @@ pub static CMD_BIND_DESCRIPTOR_BUFFERS_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("bufferCount", 8, 1, Ty::U32),
-        f("pBindingInfos", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_BUFFER_BINDING_INFO_EXT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "bufferCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindingInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_BUFFER_BINDING_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_BUFFER_BINDING_INFO_EXT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_BUFFER_BINDING_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 pub type FnCmdBindDescriptorBuffersEXT = unsafe extern "system" fn(CommandBuffer, u32, Ptr<DescriptorBufferBindingInfoEXT>);
 pub static CMD_BIND_DESCRIPTOR_BUFFERS_EXT_COMMAND: CommandDesc = CommandDesc {
@@ -743,7 +722,6 @@ pub static CMD_BIND_DESCRIPTOR_BUFFERS_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetDescriptorBufferOffsetsEXTParams {
     pub command_buffer: CommandBuffer,
     pub pipeline_bind_point: PipelineBindPoint,
@@ -753,7 +731,7 @@ pub struct CmdSetDescriptorBufferOffsetsEXTParams {
     pub p_buffer_indices: Ptr<u32>,
     pub p_offsets: Ptr<u64>,
 }
-structure!(CmdSetDescriptorBufferOffsetsEXTParams, CMD_SET_DESCRIPTOR_BUFFER_OFFSETS_EXT_PARAMS_LAYOUT, 48);
+image!(CmdSetDescriptorBufferOffsetsEXTParams, CMD_SET_DESCRIPTOR_BUFFER_OFFSETS_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_DESCRIPTOR_BUFFER_OFFSETS_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetDescriptorBufferOffsetsEXT",
     size: 48,
@@ -762,22 +740,22 @@ pub static CMD_SET_DESCRIPTOR_BUFFER_OFFSETS_EXT_PARAMS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pipelineBindPoint", 8, 1, Ty::Enum(&PIPELINE_BIND_POINT_ENUM)),
-        f("layout", 16, 1, Ty::Handle(HandleType::PipelineLayout)),
-        f("firstSet", 24, 1, Ty::U32),
-        f("setCount", 28, 1, Ty::U32),
-        f("pBufferIndices", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(28, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pOffsets", 40, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(28, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pipelineBindPoint", at: 8, ty: Ty::Enum(&PIPELINE_BIND_POINT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layout", at: 16, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstSet", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "setCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBufferIndices", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pOffsets", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 16, count: 1, ty: HandleType::PipelineLayout },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(28, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(28, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(28, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 28, size: 4 }],
 };
 pub type FnCmdSetDescriptorBufferOffsetsEXT = unsafe extern "system" fn(CommandBuffer, PipelineBindPoint, PipelineLayout, u32, u32, Ptr<u32>, Ptr<u64>);
 pub static CMD_SET_DESCRIPTOR_BUFFER_OFFSETS_EXT_COMMAND: CommandDesc = CommandDesc {
@@ -790,14 +768,13 @@ pub static CMD_SET_DESCRIPTOR_BUFFER_OFFSETS_EXT_COMMAND: CommandDesc = CommandD
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBindDescriptorBufferEmbeddedSamplersEXTParams {
     pub command_buffer: CommandBuffer,
     pub pipeline_bind_point: PipelineBindPoint,
     pub layout: PipelineLayout,
     pub set: u32,
 }
-structure!(CmdBindDescriptorBufferEmbeddedSamplersEXTParams, CMD_BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS_EXT_PARAMS_LAYOUT, 32);
+image!(CmdBindDescriptorBufferEmbeddedSamplersEXTParams, CMD_BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS_EXT_PARAMS_LAYOUT);
 pub static CMD_BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBindDescriptorBufferEmbeddedSamplersEXT",
     size: 32,
@@ -806,16 +783,16 @@ pub static CMD_BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS_EXT_PARAMS_LAYOUT: Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pipelineBindPoint", 8, 1, Ty::Enum(&PIPELINE_BIND_POINT_ENUM)),
-        f("layout", 16, 1, Ty::Handle(HandleType::PipelineLayout)),
-        f("set", 24, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pipelineBindPoint", at: 8, ty: Ty::Enum(&PIPELINE_BIND_POINT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layout", at: 16, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "set", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 16, count: 1, ty: HandleType::PipelineLayout },
     ],
-    gaps: &[s(12, 4), s(28, 4)],
+    gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[],
 };
 pub type FnCmdBindDescriptorBufferEmbeddedSamplersEXT = unsafe extern "system" fn(CommandBuffer, PipelineBindPoint, PipelineLayout, u32);
@@ -829,13 +806,12 @@ pub static CMD_BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS_EXT_COMMAND: CommandDesc
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetBufferOpaqueCaptureDescriptorDataEXTParams {
     pub device: Device,
     pub p_info: Ptr<BufferCaptureDescriptorDataInfoEXT>,
     pub p_data: Ptr<Opaque>,
 }
-structure!(GetBufferOpaqueCaptureDescriptorDataEXTParams, GET_BUFFER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT, 24);
+image!(GetBufferOpaqueCaptureDescriptorDataEXTParams, GET_BUFFER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT);
 pub static GET_BUFFER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetBufferOpaqueCaptureDescriptorDataEXT",
     size: 24,
@@ -844,9 +820,9 @@ pub static GET_BUFFER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pData", 16, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -858,12 +834,11 @@ pub static GET_BUFFER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT: Layout =
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetBufferOpaqueCaptureDescriptorDataEXTOutputs {
     pub result: Result,
     pub p_data: Ptr<Opaque>,
 }
-structure!(GetBufferOpaqueCaptureDescriptorDataEXTOutputs, GET_BUFFER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT, 16);
+image!(GetBufferOpaqueCaptureDescriptorDataEXTOutputs, GET_BUFFER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT);
 pub static GET_BUFFER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetBufferOpaqueCaptureDescriptorDataEXT:outputs",
     size: 16,
@@ -872,13 +847,13 @@ pub static GET_BUFFER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pData", 8, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetBufferOpaqueCaptureDescriptorDataEXT = unsafe extern "system" fn(Device, Ptr<BufferCaptureDescriptorDataInfoEXT>, Ptr<Opaque>) -> Result;
@@ -896,13 +871,12 @@ pub static GET_BUFFER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_COMMAND: CommandDesc = 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageOpaqueCaptureDescriptorDataEXTParams {
     pub device: Device,
     pub p_info: Ptr<ImageCaptureDescriptorDataInfoEXT>,
     pub p_data: Ptr<Opaque>,
 }
-structure!(GetImageOpaqueCaptureDescriptorDataEXTParams, GET_IMAGE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT, 24);
+image!(GetImageOpaqueCaptureDescriptorDataEXTParams, GET_IMAGE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT);
 pub static GET_IMAGE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetImageOpaqueCaptureDescriptorDataEXT",
     size: 24,
@@ -911,9 +885,9 @@ pub static GET_IMAGE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pData", 16, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -925,12 +899,11 @@ pub static GET_IMAGE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT: Layout = 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageOpaqueCaptureDescriptorDataEXTOutputs {
     pub result: Result,
     pub p_data: Ptr<Opaque>,
 }
-structure!(GetImageOpaqueCaptureDescriptorDataEXTOutputs, GET_IMAGE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT, 16);
+image!(GetImageOpaqueCaptureDescriptorDataEXTOutputs, GET_IMAGE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT);
 pub static GET_IMAGE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetImageOpaqueCaptureDescriptorDataEXT:outputs",
     size: 16,
@@ -939,13 +912,13 @@ pub static GET_IMAGE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pData", 8, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetImageOpaqueCaptureDescriptorDataEXT = unsafe extern "system" fn(Device, Ptr<ImageCaptureDescriptorDataInfoEXT>, Ptr<Opaque>) -> Result;
@@ -963,13 +936,12 @@ pub static GET_IMAGE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_COMMAND: CommandDesc = C
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageViewOpaqueCaptureDescriptorDataEXTParams {
     pub device: Device,
     pub p_info: Ptr<ImageViewCaptureDescriptorDataInfoEXT>,
     pub p_data: Ptr<Opaque>,
 }
-structure!(GetImageViewOpaqueCaptureDescriptorDataEXTParams, GET_IMAGE_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT, 24);
+image!(GetImageViewOpaqueCaptureDescriptorDataEXTParams, GET_IMAGE_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT);
 pub static GET_IMAGE_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetImageViewOpaqueCaptureDescriptorDataEXT",
     size: 24,
@@ -978,9 +950,9 @@ pub static GET_IMAGE_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT: Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pData", 16, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -992,12 +964,11 @@ pub static GET_IMAGE_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT: Layo
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageViewOpaqueCaptureDescriptorDataEXTOutputs {
     pub result: Result,
     pub p_data: Ptr<Opaque>,
 }
-structure!(GetImageViewOpaqueCaptureDescriptorDataEXTOutputs, GET_IMAGE_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT, 16);
+image!(GetImageViewOpaqueCaptureDescriptorDataEXTOutputs, GET_IMAGE_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT);
 pub static GET_IMAGE_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetImageViewOpaqueCaptureDescriptorDataEXT:outputs",
     size: 16,
@@ -1006,13 +977,13 @@ pub static GET_IMAGE_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pData", 8, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetImageViewOpaqueCaptureDescriptorDataEXT = unsafe extern "system" fn(Device, Ptr<ImageViewCaptureDescriptorDataInfoEXT>, Ptr<Opaque>) -> Result;
@@ -1030,13 +1001,12 @@ pub static GET_IMAGE_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_COMMAND: CommandDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetSamplerOpaqueCaptureDescriptorDataEXTParams {
     pub device: Device,
     pub p_info: Ptr<SamplerCaptureDescriptorDataInfoEXT>,
     pub p_data: Ptr<Opaque>,
 }
-structure!(GetSamplerOpaqueCaptureDescriptorDataEXTParams, GET_SAMPLER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT, 24);
+image!(GetSamplerOpaqueCaptureDescriptorDataEXTParams, GET_SAMPLER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT);
 pub static GET_SAMPLER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetSamplerOpaqueCaptureDescriptorDataEXT",
     size: 24,
@@ -1045,9 +1015,9 @@ pub static GET_SAMPLER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pData", 16, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1059,12 +1029,11 @@ pub static GET_SAMPLER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT: Layout 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetSamplerOpaqueCaptureDescriptorDataEXTOutputs {
     pub result: Result,
     pub p_data: Ptr<Opaque>,
 }
-structure!(GetSamplerOpaqueCaptureDescriptorDataEXTOutputs, GET_SAMPLER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT, 16);
+image!(GetSamplerOpaqueCaptureDescriptorDataEXTOutputs, GET_SAMPLER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT);
 pub static GET_SAMPLER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetSamplerOpaqueCaptureDescriptorDataEXT:outputs",
     size: 16,
@@ -1073,13 +1042,13 @@ pub static GET_SAMPLER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT: Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pData", 8, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetSamplerOpaqueCaptureDescriptorDataEXT = unsafe extern "system" fn(Device, Ptr<SamplerCaptureDescriptorDataInfoEXT>, Ptr<Opaque>) -> Result;
@@ -1097,13 +1066,12 @@ pub static GET_SAMPLER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_COMMAND: CommandDesc =
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetAccelerationStructureOpaqueCaptureDescriptorDataEXTParams {
     pub device: Device,
     pub p_info: Ptr<AccelerationStructureCaptureDescriptorDataInfoEXT>,
     pub p_data: Ptr<Opaque>,
 }
-structure!(GetAccelerationStructureOpaqueCaptureDescriptorDataEXTParams, GET_ACCELERATION_STRUCTURE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT, 24);
+image!(GetAccelerationStructureOpaqueCaptureDescriptorDataEXTParams, GET_ACCELERATION_STRUCTURE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT);
 pub static GET_ACCELERATION_STRUCTURE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetAccelerationStructureOpaqueCaptureDescriptorDataEXT",
     size: 24,
@@ -1112,9 +1080,9 @@ pub static GET_ACCELERATION_STRUCTURE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pData", 16, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_CAPTURE_DESCRIPTOR_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1126,12 +1094,11 @@ pub static GET_ACCELERATION_STRUCTURE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetAccelerationStructureOpaqueCaptureDescriptorDataEXTOutputs {
     pub result: Result,
     pub p_data: Ptr<Opaque>,
 }
-structure!(GetAccelerationStructureOpaqueCaptureDescriptorDataEXTOutputs, GET_ACCELERATION_STRUCTURE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT, 16);
+image!(GetAccelerationStructureOpaqueCaptureDescriptorDataEXTOutputs, GET_ACCELERATION_STRUCTURE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT);
 pub static GET_ACCELERATION_STRUCTURE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetAccelerationStructureOpaqueCaptureDescriptorDataEXT:outputs",
     size: 16,
@@ -1140,13 +1107,13 @@ pub static GET_ACCELERATION_STRUCTURE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_OUTPUTS
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pData", 8, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Blob(Blob::OpaqueCaptureDescriptor), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetAccelerationStructureOpaqueCaptureDescriptorDataEXT = unsafe extern "system" fn(Device, Ptr<AccelerationStructureCaptureDescriptorDataInfoEXT>, Ptr<Opaque>) -> Result;

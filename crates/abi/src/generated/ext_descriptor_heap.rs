@@ -2,12 +2,11 @@
 // VK_EXT_descriptor_heap.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct HostAddressRangeEXT {
     pub address: Ptr<u8>,
     pub size: u64,
 }
-structure!(HostAddressRangeEXT, HOST_ADDRESS_RANGE_EXT_LAYOUT, 16);
+structure!(HostAddressRangeEXT, HOST_ADDRESS_RANGE_EXT_LAYOUT);
 pub static HOST_ADDRESS_RANGE_EXT_LAYOUT: Layout = Layout {
     name: "VkHostAddressRangeEXT",
     size: 16,
@@ -16,23 +15,22 @@ pub static HOST_ADDRESS_RANGE_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("address", 0, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(8, 8)), read: Read::Always, direction: Direction::Out, stride: None })),
-        f("size", 8, 1, Ty::Size),
+        Field { name: "address", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 8, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(8, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(8, 8)],
+    keep: &[Span { at: 8, size: 8 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct HostAddressRangeConstEXT {
     pub address: Ptr<u8>,
     pub size: u64,
 }
-structure!(HostAddressRangeConstEXT, HOST_ADDRESS_RANGE_CONST_EXT_LAYOUT, 16);
+structure!(HostAddressRangeConstEXT, HOST_ADDRESS_RANGE_CONST_EXT_LAYOUT);
 pub static HOST_ADDRESS_RANGE_CONST_EXT_LAYOUT: Layout = Layout {
     name: "VkHostAddressRangeConstEXT",
     size: 16,
@@ -41,25 +39,24 @@ pub static HOST_ADDRESS_RANGE_CONST_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("address", 0, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(8, 8)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("size", 8, 1, Ty::Size),
+        Field { name: "address", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 8, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(8, 8)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(8, 8)],
+    keep: &[Span { at: 8, size: 8 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct TexelBufferDescriptorInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub format: Format,
     pub address_range: DeviceAddressRangeKHR,
 }
-structure!(TexelBufferDescriptorInfoEXT, TEXEL_BUFFER_DESCRIPTOR_INFO_EXT_LAYOUT, 40);
+structure!(TexelBufferDescriptorInfoEXT, TEXEL_BUFFER_DESCRIPTOR_INFO_EXT_LAYOUT);
 pub static TEXEL_BUFFER_DESCRIPTOR_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkTexelBufferDescriptorInfoEXT",
     size: 40,
@@ -68,27 +65,26 @@ pub static TEXEL_BUFFER_DESCRIPTOR_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("format", 16, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("addressRange", 24, 1, Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "format", at: 16, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "addressRange", at: 24, ty: Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageDescriptorInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_view: Ptr<ImageViewCreateInfo>,
     pub layout: ImageLayout,
 }
-structure!(ImageDescriptorInfoEXT, IMAGE_DESCRIPTOR_INFO_EXT_LAYOUT, 32);
+structure!(ImageDescriptorInfoEXT, IMAGE_DESCRIPTOR_INFO_EXT_LAYOUT);
 pub static IMAGE_DESCRIPTOR_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkImageDescriptorInfoEXT",
     size: 32,
@@ -97,28 +93,27 @@ pub static IMAGE_DESCRIPTOR_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pView", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("layout", 24, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pView", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layout", at: 24, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&IMAGE_VIEW_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ResourceDescriptorInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub type_: DescriptorType,
     pub data: ResourceDescriptorDataEXT,
 }
-structure!(ResourceDescriptorInfoEXT, RESOURCE_DESCRIPTOR_INFO_EXT_LAYOUT, 32);
+structure!(ResourceDescriptorInfoEXT, RESOURCE_DESCRIPTOR_INFO_EXT_LAYOUT);
 pub static RESOURCE_DESCRIPTOR_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkResourceDescriptorInfoEXT",
     size: 32,
@@ -127,30 +122,29 @@ pub static RESOURCE_DESCRIPTOR_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("type", 16, 1, Ty::Enum(&DESCRIPTOR_TYPE_ENUM)),
-        f("data", 24, 1, Ty::Struct(&RESOURCE_DESCRIPTOR_DATA_EXT_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "type", at: 16, ty: Ty::Enum(&DESCRIPTOR_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "data", at: 24, ty: Ty::Struct(&RESOURCE_DESCRIPTOR_DATA_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Select { union: s(24, 8), selector: here(16, 4), cases: &[
+        Work::Select { union: Span { at: 24, size: 8 }, selector: Place { through: Place::HERE, at: 16, width: 4 }, cases: &[
             Case { values: &[2, 3, 10, 1000440001, 1000440000], field: 0, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&IMAGE_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
             Case { values: &[4, 5], field: 1, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&TEXEL_BUFFER_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
             Case { values: &[1000150000, 6, 7], field: 2, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
             Case { values: &[1000460000], field: 3, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&TENSOR_VIEW_CREATE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
         ] },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ResourceDescriptorDataEXT {
     pub words: [u64; 1],
 }
-structure!(ResourceDescriptorDataEXT, RESOURCE_DESCRIPTOR_DATA_EXT_LAYOUT, 8);
+structure!(ResourceDescriptorDataEXT, RESOURCE_DESCRIPTOR_DATA_EXT_LAYOUT);
 pub static RESOURCE_DESCRIPTOR_DATA_EXT_LAYOUT: Layout = Layout {
     name: "VkResourceDescriptorDataEXT",
     size: 8,
@@ -159,10 +153,10 @@ pub static RESOURCE_DESCRIPTOR_DATA_EXT_LAYOUT: Layout = Layout {
     is_union: true,
     returned_only: false,
     fields: &[
-        f("pImage", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pTexelBuffer", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&TEXEL_BUFFER_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pAddressRange", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pTensorARM", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&TENSOR_VIEW_CREATE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "pImage", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pTexelBuffer", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&TEXEL_BUFFER_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pAddressRange", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pTensorARM", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&TENSOR_VIEW_CREATE_INFO_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&IMAGE_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
@@ -181,7 +175,6 @@ union_members!(ResourceDescriptorDataEXT {
 });
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BindHeapInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -189,7 +182,7 @@ pub struct BindHeapInfoEXT {
     pub reserved_range_offset: u64,
     pub reserved_range_size: u64,
 }
-structure!(BindHeapInfoEXT, BIND_HEAP_INFO_EXT_LAYOUT, 48);
+structure!(BindHeapInfoEXT, BIND_HEAP_INFO_EXT_LAYOUT);
 pub static BIND_HEAP_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkBindHeapInfoEXT",
     size: 48,
@@ -198,28 +191,27 @@ pub static BIND_HEAP_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("heapRange", 16, 1, Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT)),
-        f("reservedRangeOffset", 32, 1, Ty::U64),
-        f("reservedRangeSize", 40, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "heapRange", at: 16, ty: Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reservedRangeOffset", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reservedRangeSize", at: 40, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PushDataInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub offset: u32,
     pub data: HostAddressRangeConstEXT,
 }
-structure!(PushDataInfoEXT, PUSH_DATA_INFO_EXT_LAYOUT, 40);
+structure!(PushDataInfoEXT, PUSH_DATA_INFO_EXT_LAYOUT);
 pub static PUSH_DATA_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkPushDataInfoEXT",
     size: 40,
@@ -228,21 +220,20 @@ pub static PUSH_DATA_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("offset", 16, 1, Ty::U32),
-        f("data", 24, 1, Ty::Struct(&HOST_ADDRESS_RANGE_CONST_EXT_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "offset", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "data", at: 24, ty: Ty::Struct(&HOST_ADDRESS_RANGE_CONST_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(32, 8)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 32, width: 8 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorMappingSourceConstantOffsetEXT {
     pub heap_offset: u32,
     pub heap_array_stride: u32,
@@ -250,7 +241,7 @@ pub struct DescriptorMappingSourceConstantOffsetEXT {
     pub sampler_heap_offset: u32,
     pub sampler_heap_array_stride: u32,
 }
-structure!(DescriptorMappingSourceConstantOffsetEXT, DESCRIPTOR_MAPPING_SOURCE_CONSTANT_OFFSET_EXT_LAYOUT, 24);
+structure!(DescriptorMappingSourceConstantOffsetEXT, DESCRIPTOR_MAPPING_SOURCE_CONSTANT_OFFSET_EXT_LAYOUT);
 pub static DESCRIPTOR_MAPPING_SOURCE_CONSTANT_OFFSET_EXT_LAYOUT: Layout = Layout {
     name: "VkDescriptorMappingSourceConstantOffsetEXT",
     size: 24,
@@ -259,11 +250,11 @@ pub static DESCRIPTOR_MAPPING_SOURCE_CONSTANT_OFFSET_EXT_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("heapOffset", 0, 1, Ty::U32),
-        f("heapArrayStride", 4, 1, Ty::U32),
-        f("pEmbeddedSampler", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("samplerHeapOffset", 16, 1, Ty::U32),
-        f("samplerHeapArrayStride", 20, 1, Ty::U32),
+        Field { name: "heapOffset", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "heapArrayStride", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pEmbeddedSampler", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "samplerHeapOffset", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerHeapArrayStride", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
@@ -273,7 +264,6 @@ pub static DESCRIPTOR_MAPPING_SOURCE_CONSTANT_OFFSET_EXT_LAYOUT: Layout = Layout
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorMappingSourcePushIndexEXT {
     pub heap_offset: u32,
     pub push_offset: u32,
@@ -286,7 +276,7 @@ pub struct DescriptorMappingSourcePushIndexEXT {
     pub sampler_heap_index_stride: u32,
     pub sampler_heap_array_stride: u32,
 }
-structure!(DescriptorMappingSourcePushIndexEXT, DESCRIPTOR_MAPPING_SOURCE_PUSH_INDEX_EXT_LAYOUT, 48);
+structure!(DescriptorMappingSourcePushIndexEXT, DESCRIPTOR_MAPPING_SOURCE_PUSH_INDEX_EXT_LAYOUT);
 pub static DESCRIPTOR_MAPPING_SOURCE_PUSH_INDEX_EXT_LAYOUT: Layout = Layout {
     name: "VkDescriptorMappingSourcePushIndexEXT",
     size: 48,
@@ -295,26 +285,25 @@ pub static DESCRIPTOR_MAPPING_SOURCE_PUSH_INDEX_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("heapOffset", 0, 1, Ty::U32),
-        f("pushOffset", 4, 1, Ty::U32),
-        f("heapIndexStride", 8, 1, Ty::U32),
-        f("heapArrayStride", 12, 1, Ty::U32),
-        f("pEmbeddedSampler", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("useCombinedImageSamplerIndex", 24, 1, Ty::Bool32),
-        f("samplerHeapOffset", 28, 1, Ty::U32),
-        f("samplerPushOffset", 32, 1, Ty::U32),
-        f("samplerHeapIndexStride", 36, 1, Ty::U32),
-        f("samplerHeapArrayStride", 40, 1, Ty::U32),
+        Field { name: "heapOffset", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pushOffset", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "heapIndexStride", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "heapArrayStride", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pEmbeddedSampler", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "useCombinedImageSamplerIndex", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerHeapOffset", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerPushOffset", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerHeapIndexStride", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerHeapArrayStride", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(44, 4)],
+    gaps: &[Span { at: 44, size: 4 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorMappingSourceIndirectIndexEXT {
     pub heap_offset: u32,
     pub push_offset: u32,
@@ -329,7 +318,7 @@ pub struct DescriptorMappingSourceIndirectIndexEXT {
     pub sampler_heap_index_stride: u32,
     pub sampler_heap_array_stride: u32,
 }
-structure!(DescriptorMappingSourceIndirectIndexEXT, DESCRIPTOR_MAPPING_SOURCE_INDIRECT_INDEX_EXT_LAYOUT, 56);
+structure!(DescriptorMappingSourceIndirectIndexEXT, DESCRIPTOR_MAPPING_SOURCE_INDIRECT_INDEX_EXT_LAYOUT);
 pub static DESCRIPTOR_MAPPING_SOURCE_INDIRECT_INDEX_EXT_LAYOUT: Layout = Layout {
     name: "VkDescriptorMappingSourceIndirectIndexEXT",
     size: 56,
@@ -338,33 +327,32 @@ pub static DESCRIPTOR_MAPPING_SOURCE_INDIRECT_INDEX_EXT_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("heapOffset", 0, 1, Ty::U32),
-        f("pushOffset", 4, 1, Ty::U32),
-        f("addressOffset", 8, 1, Ty::U32),
-        f("heapIndexStride", 12, 1, Ty::U32),
-        f("heapArrayStride", 16, 1, Ty::U32),
-        f("pEmbeddedSampler", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("useCombinedImageSamplerIndex", 32, 1, Ty::Bool32),
-        f("samplerHeapOffset", 36, 1, Ty::U32),
-        f("samplerPushOffset", 40, 1, Ty::U32),
-        f("samplerAddressOffset", 44, 1, Ty::U32),
-        f("samplerHeapIndexStride", 48, 1, Ty::U32),
-        f("samplerHeapArrayStride", 52, 1, Ty::U32),
+        Field { name: "heapOffset", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pushOffset", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "addressOffset", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "heapIndexStride", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "heapArrayStride", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pEmbeddedSampler", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "useCombinedImageSamplerIndex", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerHeapOffset", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerPushOffset", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerAddressOffset", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerHeapIndexStride", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerHeapArrayStride", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorMappingSourceHeapDataEXT {
     pub heap_offset: u32,
     pub push_offset: u32,
 }
-structure!(DescriptorMappingSourceHeapDataEXT, DESCRIPTOR_MAPPING_SOURCE_HEAP_DATA_EXT_LAYOUT, 8);
+structure!(DescriptorMappingSourceHeapDataEXT, DESCRIPTOR_MAPPING_SOURCE_HEAP_DATA_EXT_LAYOUT);
 pub static DESCRIPTOR_MAPPING_SOURCE_HEAP_DATA_EXT_LAYOUT: Layout = Layout {
     name: "VkDescriptorMappingSourceHeapDataEXT",
     size: 8,
@@ -373,8 +361,8 @@ pub static DESCRIPTOR_MAPPING_SOURCE_HEAP_DATA_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("heapOffset", 0, 1, Ty::U32),
-        f("pushOffset", 4, 1, Ty::U32),
+        Field { name: "heapOffset", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pushOffset", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -382,12 +370,11 @@ pub static DESCRIPTOR_MAPPING_SOURCE_HEAP_DATA_EXT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorMappingSourceIndirectAddressEXT {
     pub push_offset: u32,
     pub address_offset: u32,
 }
-structure!(DescriptorMappingSourceIndirectAddressEXT, DESCRIPTOR_MAPPING_SOURCE_INDIRECT_ADDRESS_EXT_LAYOUT, 8);
+structure!(DescriptorMappingSourceIndirectAddressEXT, DESCRIPTOR_MAPPING_SOURCE_INDIRECT_ADDRESS_EXT_LAYOUT);
 pub static DESCRIPTOR_MAPPING_SOURCE_INDIRECT_ADDRESS_EXT_LAYOUT: Layout = Layout {
     name: "VkDescriptorMappingSourceIndirectAddressEXT",
     size: 8,
@@ -396,8 +383,8 @@ pub static DESCRIPTOR_MAPPING_SOURCE_INDIRECT_ADDRESS_EXT_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pushOffset", 0, 1, Ty::U32),
-        f("addressOffset", 4, 1, Ty::U32),
+        Field { name: "pushOffset", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "addressOffset", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -405,7 +392,6 @@ pub static DESCRIPTOR_MAPPING_SOURCE_INDIRECT_ADDRESS_EXT_LAYOUT: Layout = Layou
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorMappingSourceShaderRecordIndexEXT {
     pub heap_offset: u32,
     pub shader_record_offset: u32,
@@ -418,7 +404,7 @@ pub struct DescriptorMappingSourceShaderRecordIndexEXT {
     pub sampler_heap_index_stride: u32,
     pub sampler_heap_array_stride: u32,
 }
-structure!(DescriptorMappingSourceShaderRecordIndexEXT, DESCRIPTOR_MAPPING_SOURCE_SHADER_RECORD_INDEX_EXT_LAYOUT, 48);
+structure!(DescriptorMappingSourceShaderRecordIndexEXT, DESCRIPTOR_MAPPING_SOURCE_SHADER_RECORD_INDEX_EXT_LAYOUT);
 pub static DESCRIPTOR_MAPPING_SOURCE_SHADER_RECORD_INDEX_EXT_LAYOUT: Layout = Layout {
     name: "VkDescriptorMappingSourceShaderRecordIndexEXT",
     size: 48,
@@ -427,30 +413,29 @@ pub static DESCRIPTOR_MAPPING_SOURCE_SHADER_RECORD_INDEX_EXT_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("heapOffset", 0, 1, Ty::U32),
-        f("shaderRecordOffset", 4, 1, Ty::U32),
-        f("heapIndexStride", 8, 1, Ty::U32),
-        f("heapArrayStride", 12, 1, Ty::U32),
-        f("pEmbeddedSampler", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("useCombinedImageSamplerIndex", 24, 1, Ty::Bool32),
-        f("samplerHeapOffset", 28, 1, Ty::U32),
-        f("samplerShaderRecordOffset", 32, 1, Ty::U32),
-        f("samplerHeapIndexStride", 36, 1, Ty::U32),
-        f("samplerHeapArrayStride", 40, 1, Ty::U32),
+        Field { name: "heapOffset", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderRecordOffset", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "heapIndexStride", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "heapArrayStride", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pEmbeddedSampler", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "useCombinedImageSamplerIndex", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerHeapOffset", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerShaderRecordOffset", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerHeapIndexStride", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerHeapArrayStride", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(44, 4)],
+    gaps: &[Span { at: 44, size: 4 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorMappingSourceDataEXT {
     pub words: [u64; 7],
 }
-structure!(DescriptorMappingSourceDataEXT, DESCRIPTOR_MAPPING_SOURCE_DATA_EXT_LAYOUT, 56);
+structure!(DescriptorMappingSourceDataEXT, DESCRIPTOR_MAPPING_SOURCE_DATA_EXT_LAYOUT);
 pub static DESCRIPTOR_MAPPING_SOURCE_DATA_EXT_LAYOUT: Layout = Layout {
     name: "VkDescriptorMappingSourceDataEXT",
     size: 56,
@@ -459,17 +444,17 @@ pub static DESCRIPTOR_MAPPING_SOURCE_DATA_EXT_LAYOUT: Layout = Layout {
     is_union: true,
     returned_only: false,
     fields: &[
-        f("constantOffset", 0, 1, Ty::Struct(&DESCRIPTOR_MAPPING_SOURCE_CONSTANT_OFFSET_EXT_LAYOUT)),
-        f("pushIndex", 0, 1, Ty::Struct(&DESCRIPTOR_MAPPING_SOURCE_PUSH_INDEX_EXT_LAYOUT)),
-        f("indirectIndex", 0, 1, Ty::Struct(&DESCRIPTOR_MAPPING_SOURCE_INDIRECT_INDEX_EXT_LAYOUT)),
-        f("indirectIndexArray", 0, 1, Ty::Struct(&DESCRIPTOR_MAPPING_SOURCE_INDIRECT_INDEX_ARRAY_EXT_LAYOUT)),
-        f("heapData", 0, 1, Ty::Struct(&DESCRIPTOR_MAPPING_SOURCE_HEAP_DATA_EXT_LAYOUT)),
-        f("pushDataOffset", 0, 1, Ty::U32),
-        f("pushAddressOffset", 0, 1, Ty::U32),
-        f("indirectAddress", 0, 1, Ty::Struct(&DESCRIPTOR_MAPPING_SOURCE_INDIRECT_ADDRESS_EXT_LAYOUT)),
-        f("shaderRecordIndex", 0, 1, Ty::Struct(&DESCRIPTOR_MAPPING_SOURCE_SHADER_RECORD_INDEX_EXT_LAYOUT)),
-        f("shaderRecordDataOffset", 0, 1, Ty::U32),
-        f("shaderRecordAddressOffset", 0, 1, Ty::U32),
+        Field { name: "constantOffset", at: 0, ty: Ty::Struct(&DESCRIPTOR_MAPPING_SOURCE_CONSTANT_OFFSET_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pushIndex", at: 0, ty: Ty::Struct(&DESCRIPTOR_MAPPING_SOURCE_PUSH_INDEX_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indirectIndex", at: 0, ty: Ty::Struct(&DESCRIPTOR_MAPPING_SOURCE_INDIRECT_INDEX_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indirectIndexArray", at: 0, ty: Ty::Struct(&DESCRIPTOR_MAPPING_SOURCE_INDIRECT_INDEX_ARRAY_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "heapData", at: 0, ty: Ty::Struct(&DESCRIPTOR_MAPPING_SOURCE_HEAP_DATA_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pushDataOffset", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pushAddressOffset", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indirectAddress", at: 0, ty: Ty::Struct(&DESCRIPTOR_MAPPING_SOURCE_INDIRECT_ADDRESS_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderRecordIndex", at: 0, ty: Ty::Struct(&DESCRIPTOR_MAPPING_SOURCE_SHADER_RECORD_INDEX_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderRecordDataOffset", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderRecordAddressOffset", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
@@ -496,7 +481,6 @@ union_members!(DescriptorMappingSourceDataEXT {
 });
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorMappingSourceIndirectIndexArrayEXT {
     pub heap_offset: u32,
     pub push_offset: u32,
@@ -509,7 +493,7 @@ pub struct DescriptorMappingSourceIndirectIndexArrayEXT {
     pub sampler_address_offset: u32,
     pub sampler_heap_index_stride: u32,
 }
-structure!(DescriptorMappingSourceIndirectIndexArrayEXT, DESCRIPTOR_MAPPING_SOURCE_INDIRECT_INDEX_ARRAY_EXT_LAYOUT, 48);
+structure!(DescriptorMappingSourceIndirectIndexArrayEXT, DESCRIPTOR_MAPPING_SOURCE_INDIRECT_INDEX_ARRAY_EXT_LAYOUT);
 pub static DESCRIPTOR_MAPPING_SOURCE_INDIRECT_INDEX_ARRAY_EXT_LAYOUT: Layout = Layout {
     name: "VkDescriptorMappingSourceIndirectIndexArrayEXT",
     size: 48,
@@ -518,26 +502,25 @@ pub static DESCRIPTOR_MAPPING_SOURCE_INDIRECT_INDEX_ARRAY_EXT_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("heapOffset", 0, 1, Ty::U32),
-        f("pushOffset", 4, 1, Ty::U32),
-        f("addressOffset", 8, 1, Ty::U32),
-        f("heapIndexStride", 12, 1, Ty::U32),
-        f("pEmbeddedSampler", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("useCombinedImageSamplerIndex", 24, 1, Ty::Bool32),
-        f("samplerHeapOffset", 28, 1, Ty::U32),
-        f("samplerPushOffset", 32, 1, Ty::U32),
-        f("samplerAddressOffset", 36, 1, Ty::U32),
-        f("samplerHeapIndexStride", 40, 1, Ty::U32),
+        Field { name: "heapOffset", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pushOffset", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "addressOffset", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "heapIndexStride", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pEmbeddedSampler", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "useCombinedImageSamplerIndex", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerHeapOffset", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerPushOffset", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerAddressOffset", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerHeapIndexStride", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(44, 4)],
+    gaps: &[Span { at: 44, size: 4 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorSetAndBindingMappingEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -548,7 +531,7 @@ pub struct DescriptorSetAndBindingMappingEXT {
     pub source: DescriptorMappingSourceEXT,
     pub source_data: DescriptorMappingSourceDataEXT,
 }
-structure!(DescriptorSetAndBindingMappingEXT, DESCRIPTOR_SET_AND_BINDING_MAPPING_EXT_LAYOUT, 96);
+structure!(DescriptorSetAndBindingMappingEXT, DESCRIPTOR_SET_AND_BINDING_MAPPING_EXT_LAYOUT);
 pub static DESCRIPTOR_SET_AND_BINDING_MAPPING_EXT_LAYOUT: Layout = Layout {
     name: "VkDescriptorSetAndBindingMappingEXT",
     size: 96,
@@ -557,44 +540,43 @@ pub static DESCRIPTOR_SET_AND_BINDING_MAPPING_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("descriptorSet", 16, 1, Ty::U32),
-        f("firstBinding", 20, 1, Ty::U32),
-        f("bindingCount", 24, 1, Ty::U32),
-        f("resourceMask", 28, 1, Ty::Flags(&SPIRV_RESOURCE_TYPE_FLAG_BITS_EXT_ENUM)),
-        f("source", 32, 1, Ty::Enum(&DESCRIPTOR_MAPPING_SOURCE_EXT_ENUM)),
-        f("sourceData", 40, 1, Ty::Struct(&DESCRIPTOR_MAPPING_SOURCE_DATA_EXT_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "descriptorSet", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstBinding", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bindingCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "resourceMask", at: 28, ty: Ty::Flags(&SPIRV_RESOURCE_TYPE_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "source", at: 32, ty: Ty::Enum(&DESCRIPTOR_MAPPING_SOURCE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sourceData", at: 40, ty: Ty::Struct(&DESCRIPTOR_MAPPING_SOURCE_DATA_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Select { union: s(40, 56), selector: here(32, 4), cases: &[
+        Work::Select { union: Span { at: 40, size: 56 }, selector: Place { through: Place::HERE, at: 32, width: 4 }, cases: &[
             Case { values: &[0], field: 0, size: 24, work: &[Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
-            Case { values: &[1], field: 1, size: 48, work: &[Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[s(84, 4)] },
-            Case { values: &[2], field: 2, size: 56, work: &[Work::Pointer { at: 64, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[s(60, 4)] },
-            Case { values: &[3], field: 3, size: 48, work: &[Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[s(84, 4)] },
+            Case { values: &[1], field: 1, size: 48, work: &[Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[Span { at: 84, size: 4 }] },
+            Case { values: &[2], field: 2, size: 56, work: &[Work::Pointer { at: 64, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[Span { at: 60, size: 4 }] },
+            Case { values: &[3], field: 3, size: 48, work: &[Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[Span { at: 84, size: 4 }] },
             Case { values: &[4], field: 4, size: 8, work: &[], gaps: &[] },
             Case { values: &[5], field: 5, size: 4, work: &[], gaps: &[] },
             Case { values: &[6], field: 6, size: 4, work: &[], gaps: &[] },
             Case { values: &[7], field: 7, size: 8, work: &[], gaps: &[] },
-            Case { values: &[8], field: 8, size: 48, work: &[Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[s(84, 4)] },
+            Case { values: &[8], field: 8, size: 48, work: &[Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[Span { at: 84, size: 4 }] },
             Case { values: &[9], field: 9, size: 4, work: &[], gaps: &[] },
             Case { values: &[10], field: 10, size: 4, work: &[], gaps: &[] },
         ] },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ShaderDescriptorSetAndBindingMappingInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub mapping_count: u32,
     pub p_mappings: Ptr<DescriptorSetAndBindingMappingEXT>,
 }
-structure!(ShaderDescriptorSetAndBindingMappingInfoEXT, SHADER_DESCRIPTOR_SET_AND_BINDING_MAPPING_INFO_EXT_LAYOUT, 32);
+structure!(ShaderDescriptorSetAndBindingMappingInfoEXT, SHADER_DESCRIPTOR_SET_AND_BINDING_MAPPING_INFO_EXT_LAYOUT);
 pub static SHADER_DESCRIPTOR_SET_AND_BINDING_MAPPING_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkShaderDescriptorSetAndBindingMappingInfoEXT",
     size: 32,
@@ -603,27 +585,26 @@ pub static SHADER_DESCRIPTOR_SET_AND_BINDING_MAPPING_INFO_EXT_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("mappingCount", 16, 1, Ty::U32).optional(),
-        f("pMappings", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_AND_BINDING_MAPPING_EXT_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "mappingCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pMappings", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_AND_BINDING_MAPPING_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_SET_AND_BINDING_MAPPING_EXT_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_SET_AND_BINDING_MAPPING_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct OpaqueCaptureDataCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_data: Ptr<HostAddressRangeConstEXT>,
 }
-structure!(OpaqueCaptureDataCreateInfoEXT, OPAQUE_CAPTURE_DATA_CREATE_INFO_EXT_LAYOUT, 24);
+structure!(OpaqueCaptureDataCreateInfoEXT, OPAQUE_CAPTURE_DATA_CREATE_INFO_EXT_LAYOUT);
 pub static OPAQUE_CAPTURE_DATA_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkOpaqueCaptureDataCreateInfoEXT",
     size: 24,
@@ -632,27 +613,26 @@ pub static OPAQUE_CAPTURE_DATA_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pData", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_CONST_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_CONST_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_CONST_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDescriptorHeapFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub descriptor_heap: Bool32,
     pub descriptor_heap_capture_replay: Bool32,
 }
-structure!(PhysicalDeviceDescriptorHeapFeaturesEXT, PHYSICAL_DEVICE_DESCRIPTOR_HEAP_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceDescriptorHeapFeaturesEXT, PHYSICAL_DEVICE_DESCRIPTOR_HEAP_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_DESCRIPTOR_HEAP_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDescriptorHeapFeaturesEXT",
     size: 24,
@@ -661,20 +641,19 @@ pub static PHYSICAL_DEVICE_DESCRIPTOR_HEAP_FEATURES_EXT_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("descriptorHeap", 16, 1, Ty::Bool32),
-        f("descriptorHeapCaptureReplay", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "descriptorHeap", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorHeapCaptureReplay", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDescriptorHeapPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -698,7 +677,7 @@ pub struct PhysicalDeviceDescriptorHeapPropertiesEXT {
     pub sparse_descriptor_heaps: Bool32,
     pub protected_descriptor_heaps: Bool32,
 }
-structure!(PhysicalDeviceDescriptorHeapPropertiesEXT, PHYSICAL_DEVICE_DESCRIPTOR_HEAP_PROPERTIES_EXT_LAYOUT, 152);
+structure!(PhysicalDeviceDescriptorHeapPropertiesEXT, PHYSICAL_DEVICE_DESCRIPTOR_HEAP_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_DESCRIPTOR_HEAP_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDescriptorHeapPropertiesEXT",
     size: 152,
@@ -707,44 +686,43 @@ pub static PHYSICAL_DEVICE_DESCRIPTOR_HEAP_PROPERTIES_EXT_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("samplerHeapAlignment", 16, 1, Ty::U64),
-        f("resourceHeapAlignment", 24, 1, Ty::U64),
-        f("maxSamplerHeapSize", 32, 1, Ty::U64),
-        f("maxResourceHeapSize", 40, 1, Ty::U64),
-        f("minSamplerHeapReservedRange", 48, 1, Ty::U64),
-        f("minSamplerHeapReservedRangeWithEmbedded", 56, 1, Ty::U64),
-        f("minResourceHeapReservedRange", 64, 1, Ty::U64),
-        f("samplerDescriptorSize", 72, 1, Ty::U64),
-        f("imageDescriptorSize", 80, 1, Ty::U64),
-        f("bufferDescriptorSize", 88, 1, Ty::U64),
-        f("samplerDescriptorAlignment", 96, 1, Ty::U64),
-        f("imageDescriptorAlignment", 104, 1, Ty::U64),
-        f("bufferDescriptorAlignment", 112, 1, Ty::U64),
-        f("maxPushDataSize", 120, 1, Ty::U64),
-        f("imageCaptureReplayOpaqueDataSize", 128, 1, Ty::Size),
-        f("maxDescriptorHeapEmbeddedSamplers", 136, 1, Ty::U32),
-        f("samplerYcbcrConversionCount", 140, 1, Ty::U32),
-        f("sparseDescriptorHeaps", 144, 1, Ty::Bool32),
-        f("protectedDescriptorHeaps", 148, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "samplerHeapAlignment", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "resourceHeapAlignment", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxSamplerHeapSize", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxResourceHeapSize", at: 40, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minSamplerHeapReservedRange", at: 48, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minSamplerHeapReservedRangeWithEmbedded", at: 56, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minResourceHeapReservedRange", at: 64, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerDescriptorSize", at: 72, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageDescriptorSize", at: 80, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferDescriptorSize", at: 88, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerDescriptorAlignment", at: 96, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageDescriptorAlignment", at: 104, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferDescriptorAlignment", at: 112, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPushDataSize", at: 120, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageCaptureReplayOpaqueDataSize", at: 128, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorHeapEmbeddedSamplers", at: 136, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerYcbcrConversionCount", at: 140, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sparseDescriptorHeaps", at: 144, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "protectedDescriptorHeaps", at: 148, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CommandBufferInheritanceDescriptorHeapInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_sampler_heap_bind_info: Ptr<BindHeapInfoEXT>,
     pub p_resource_heap_bind_info: Ptr<BindHeapInfoEXT>,
 }
-structure!(CommandBufferInheritanceDescriptorHeapInfoEXT, COMMAND_BUFFER_INHERITANCE_DESCRIPTOR_HEAP_INFO_EXT_LAYOUT, 32);
+structure!(CommandBufferInheritanceDescriptorHeapInfoEXT, COMMAND_BUFFER_INHERITANCE_DESCRIPTOR_HEAP_INFO_EXT_LAYOUT);
 pub static COMMAND_BUFFER_INHERITANCE_DESCRIPTOR_HEAP_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkCommandBufferInheritanceDescriptorHeapInfoEXT",
     size: 32,
@@ -753,28 +731,27 @@ pub static COMMAND_BUFFER_INHERITANCE_DESCRIPTOR_HEAP_INFO_EXT_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pSamplerHeapBindInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pResourceHeapBindInfo", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSamplerHeapBindInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pResourceHeapBindInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SamplerCustomBorderColorIndexCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub index: u32,
 }
-structure!(SamplerCustomBorderColorIndexCreateInfoEXT, SAMPLER_CUSTOM_BORDER_COLOR_INDEX_CREATE_INFO_EXT_LAYOUT, 24);
+structure!(SamplerCustomBorderColorIndexCreateInfoEXT, SAMPLER_CUSTOM_BORDER_COLOR_INDEX_CREATE_INFO_EXT_LAYOUT);
 pub static SAMPLER_CUSTOM_BORDER_COLOR_INDEX_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkSamplerCustomBorderColorIndexCreateInfoEXT",
     size: 24,
@@ -783,26 +760,25 @@ pub static SAMPLER_CUSTOM_BORDER_COLOR_INDEX_CREATE_INFO_EXT_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("index", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "index", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct IndirectCommandsLayoutPushDataTokenNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub push_data_offset: u32,
     pub push_data_size: u32,
 }
-structure!(IndirectCommandsLayoutPushDataTokenNV, INDIRECT_COMMANDS_LAYOUT_PUSH_DATA_TOKEN_NV_LAYOUT, 24);
+structure!(IndirectCommandsLayoutPushDataTokenNV, INDIRECT_COMMANDS_LAYOUT_PUSH_DATA_TOKEN_NV_LAYOUT);
 pub static INDIRECT_COMMANDS_LAYOUT_PUSH_DATA_TOKEN_NV_LAYOUT: Layout = Layout {
     name: "VkIndirectCommandsLayoutPushDataTokenNV",
     size: 24,
@@ -811,26 +787,25 @@ pub static INDIRECT_COMMANDS_LAYOUT_PUSH_DATA_TOKEN_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pushDataOffset", 16, 1, Ty::U32),
-        f("pushDataSize", 20, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pushDataOffset", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pushDataSize", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SubsampledImageFormatPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub subsampled_image_descriptor_count: u32,
 }
-structure!(SubsampledImageFormatPropertiesEXT, SUBSAMPLED_IMAGE_FORMAT_PROPERTIES_EXT_LAYOUT, 24);
+structure!(SubsampledImageFormatPropertiesEXT, SUBSAMPLED_IMAGE_FORMAT_PROPERTIES_EXT_LAYOUT);
 pub static SUBSAMPLED_IMAGE_FORMAT_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkSubsampledImageFormatPropertiesEXT",
     size: 24,
@@ -839,19 +814,18 @@ pub static SUBSAMPLED_IMAGE_FORMAT_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("subsampledImageDescriptorCount", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "subsampledImageDescriptorCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDescriptorHeapTensorPropertiesARM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -859,7 +833,7 @@ pub struct PhysicalDeviceDescriptorHeapTensorPropertiesARM {
     pub tensor_descriptor_alignment: u64,
     pub tensor_capture_replay_opaque_data_size: u64,
 }
-structure!(PhysicalDeviceDescriptorHeapTensorPropertiesARM, PHYSICAL_DEVICE_DESCRIPTOR_HEAP_TENSOR_PROPERTIES_ARM_LAYOUT, 40);
+structure!(PhysicalDeviceDescriptorHeapTensorPropertiesARM, PHYSICAL_DEVICE_DESCRIPTOR_HEAP_TENSOR_PROPERTIES_ARM_LAYOUT);
 pub static PHYSICAL_DEVICE_DESCRIPTOR_HEAP_TENSOR_PROPERTIES_ARM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDescriptorHeapTensorPropertiesARM",
     size: 40,
@@ -868,26 +842,25 @@ pub static PHYSICAL_DEVICE_DESCRIPTOR_HEAP_TENSOR_PROPERTIES_ARM_LAYOUT: Layout 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("tensorDescriptorSize", 16, 1, Ty::U64),
-        f("tensorDescriptorAlignment", 24, 1, Ty::U64),
-        f("tensorCaptureReplayOpaqueDataSize", 32, 1, Ty::Size),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tensorDescriptorSize", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tensorDescriptorAlignment", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tensorCaptureReplayOpaqueDataSize", at: 32, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceAddressRangeKHR {
     pub address: u64,
     pub size: u64,
 }
-structure!(DeviceAddressRangeKHR, DEVICE_ADDRESS_RANGE_KHR_LAYOUT, 16);
+structure!(DeviceAddressRangeKHR, DEVICE_ADDRESS_RANGE_KHR_LAYOUT);
 pub static DEVICE_ADDRESS_RANGE_KHR_LAYOUT: Layout = Layout {
     name: "VkDeviceAddressRangeKHR",
     size: 16,
@@ -896,8 +869,8 @@ pub static DEVICE_ADDRESS_RANGE_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("address", 0, 1, Ty::DeviceAddress).optional(),
-        f("size", 8, 1, Ty::U64),
+        Field { name: "address", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "size", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -970,14 +943,13 @@ pub static SPIRV_RESOURCE_TYPE_FLAG_BITS_EXT_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct WriteSamplerDescriptorsEXTParams {
     pub device: Device,
     pub sampler_count: u32,
     pub p_samplers: Ptr<SamplerCreateInfo>,
     pub p_descriptors: Ptr<HostAddressRangeEXT>,
 }
-structure!(WriteSamplerDescriptorsEXTParams, WRITE_SAMPLER_DESCRIPTORS_EXT_PARAMS_LAYOUT, 32);
+image!(WriteSamplerDescriptorsEXTParams, WRITE_SAMPLER_DESCRIPTORS_EXT_PARAMS_LAYOUT);
 pub static WRITE_SAMPLER_DESCRIPTORS_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkWriteSamplerDescriptorsEXT",
     size: 32,
@@ -986,28 +958,27 @@ pub static WRITE_SAMPLER_DESCRIPTORS_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("samplerCount", 8, 1, Ty::U32),
-        f("pSamplers", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pDescriptors", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSamplers", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptors", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SAMPLER_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct WriteSamplerDescriptorsEXTOutputs {
     pub result: Result,
     pub sampler_count: u32,
     pub p_descriptors: Ptr<HostAddressRangeEXT>,
 }
-structure!(WriteSamplerDescriptorsEXTOutputs, WRITE_SAMPLER_DESCRIPTORS_EXT_OUTPUTS_LAYOUT, 16);
+image!(WriteSamplerDescriptorsEXTOutputs, WRITE_SAMPLER_DESCRIPTORS_EXT_OUTPUTS_LAYOUT);
 pub static WRITE_SAMPLER_DESCRIPTORS_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkWriteSamplerDescriptorsEXT:outputs",
     size: 16,
@@ -1016,15 +987,15 @@ pub static WRITE_SAMPLER_DESCRIPTORS_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("samplerCount", 4, 1, Ty::U32),
-        f("pDescriptors", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptors", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(4, 4)],
+    keep: &[Span { at: 4, size: 4 }],
 };
 pub type FnWriteSamplerDescriptorsEXT = unsafe extern "system" fn(Device, u32, Ptr<SamplerCreateInfo>, Ptr<HostAddressRangeEXT>) -> Result;
 pub static WRITE_SAMPLER_DESCRIPTORS_EXT_COMMAND: CommandDesc = CommandDesc {
@@ -1041,14 +1012,13 @@ pub static WRITE_SAMPLER_DESCRIPTORS_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct WriteResourceDescriptorsEXTParams {
     pub device: Device,
     pub resource_count: u32,
     pub p_resources: Ptr<ResourceDescriptorInfoEXT>,
     pub p_descriptors: Ptr<HostAddressRangeEXT>,
 }
-structure!(WriteResourceDescriptorsEXTParams, WRITE_RESOURCE_DESCRIPTORS_EXT_PARAMS_LAYOUT, 32);
+image!(WriteResourceDescriptorsEXTParams, WRITE_RESOURCE_DESCRIPTORS_EXT_PARAMS_LAYOUT);
 pub static WRITE_RESOURCE_DESCRIPTORS_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkWriteResourceDescriptorsEXT",
     size: 32,
@@ -1057,28 +1027,27 @@ pub static WRITE_RESOURCE_DESCRIPTORS_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("resourceCount", 8, 1, Ty::U32),
-        f("pResources", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RESOURCE_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pDescriptors", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "resourceCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pResources", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RESOURCE_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptors", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RESOURCE_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RESOURCE_DESCRIPTOR_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct WriteResourceDescriptorsEXTOutputs {
     pub result: Result,
     pub resource_count: u32,
     pub p_descriptors: Ptr<HostAddressRangeEXT>,
 }
-structure!(WriteResourceDescriptorsEXTOutputs, WRITE_RESOURCE_DESCRIPTORS_EXT_OUTPUTS_LAYOUT, 16);
+image!(WriteResourceDescriptorsEXTOutputs, WRITE_RESOURCE_DESCRIPTORS_EXT_OUTPUTS_LAYOUT);
 pub static WRITE_RESOURCE_DESCRIPTORS_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkWriteResourceDescriptorsEXT:outputs",
     size: 16,
@@ -1087,15 +1056,15 @@ pub static WRITE_RESOURCE_DESCRIPTORS_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("resourceCount", 4, 1, Ty::U32),
-        f("pDescriptors", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "resourceCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptors", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(4, 4)],
+    keep: &[Span { at: 4, size: 4 }],
 };
 pub type FnWriteResourceDescriptorsEXT = unsafe extern "system" fn(Device, u32, Ptr<ResourceDescriptorInfoEXT>, Ptr<HostAddressRangeEXT>) -> Result;
 pub static WRITE_RESOURCE_DESCRIPTORS_EXT_COMMAND: CommandDesc = CommandDesc {
@@ -1112,12 +1081,11 @@ pub static WRITE_RESOURCE_DESCRIPTORS_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBindSamplerHeapEXTParams {
     pub command_buffer: CommandBuffer,
     pub p_bind_info: Ptr<BindHeapInfoEXT>,
 }
-structure!(CmdBindSamplerHeapEXTParams, CMD_BIND_SAMPLER_HEAP_EXT_PARAMS_LAYOUT, 16);
+image!(CmdBindSamplerHeapEXTParams, CMD_BIND_SAMPLER_HEAP_EXT_PARAMS_LAYOUT);
 pub static CMD_BIND_SAMPLER_HEAP_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBindSamplerHeapEXT",
     size: 16,
@@ -1126,8 +1094,8 @@ pub static CMD_BIND_SAMPLER_HEAP_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pBindInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pBindInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -1147,12 +1115,11 @@ pub static CMD_BIND_SAMPLER_HEAP_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBindResourceHeapEXTParams {
     pub command_buffer: CommandBuffer,
     pub p_bind_info: Ptr<BindHeapInfoEXT>,
 }
-structure!(CmdBindResourceHeapEXTParams, CMD_BIND_RESOURCE_HEAP_EXT_PARAMS_LAYOUT, 16);
+image!(CmdBindResourceHeapEXTParams, CMD_BIND_RESOURCE_HEAP_EXT_PARAMS_LAYOUT);
 pub static CMD_BIND_RESOURCE_HEAP_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBindResourceHeapEXT",
     size: 16,
@@ -1161,8 +1128,8 @@ pub static CMD_BIND_RESOURCE_HEAP_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pBindInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pBindInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_HEAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -1182,12 +1149,11 @@ pub static CMD_BIND_RESOURCE_HEAP_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdPushDataEXTParams {
     pub command_buffer: CommandBuffer,
     pub p_push_data_info: Ptr<PushDataInfoEXT>,
 }
-structure!(CmdPushDataEXTParams, CMD_PUSH_DATA_EXT_PARAMS_LAYOUT, 16);
+image!(CmdPushDataEXTParams, CMD_PUSH_DATA_EXT_PARAMS_LAYOUT);
 pub static CMD_PUSH_DATA_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdPushDataEXT",
     size: 16,
@@ -1196,8 +1162,8 @@ pub static CMD_PUSH_DATA_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pPushDataInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PUSH_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pPushDataInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PUSH_DATA_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -1217,14 +1183,13 @@ pub static CMD_PUSH_DATA_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageOpaqueCaptureDataEXTParams {
     pub device: Device,
     pub image_count: u32,
     pub p_images: Ptr<Image>,
     pub p_datas: Ptr<HostAddressRangeEXT>,
 }
-structure!(GetImageOpaqueCaptureDataEXTParams, GET_IMAGE_OPAQUE_CAPTURE_DATA_EXT_PARAMS_LAYOUT, 32);
+image!(GetImageOpaqueCaptureDataEXTParams, GET_IMAGE_OPAQUE_CAPTURE_DATA_EXT_PARAMS_LAYOUT);
 pub static GET_IMAGE_OPAQUE_CAPTURE_DATA_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetImageOpaqueCaptureDataEXT",
     size: 32,
@@ -1233,28 +1198,27 @@ pub static GET_IMAGE_OPAQUE_CAPTURE_DATA_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("imageCount", 8, 1, Ty::U32),
-        f("pImages", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Image), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pDatas", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImages", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Image), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDatas", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Image), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Image), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageOpaqueCaptureDataEXTOutputs {
     pub result: Result,
     pub image_count: u32,
     pub p_datas: Ptr<HostAddressRangeEXT>,
 }
-structure!(GetImageOpaqueCaptureDataEXTOutputs, GET_IMAGE_OPAQUE_CAPTURE_DATA_EXT_OUTPUTS_LAYOUT, 16);
+image!(GetImageOpaqueCaptureDataEXTOutputs, GET_IMAGE_OPAQUE_CAPTURE_DATA_EXT_OUTPUTS_LAYOUT);
 pub static GET_IMAGE_OPAQUE_CAPTURE_DATA_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetImageOpaqueCaptureDataEXT:outputs",
     size: 16,
@@ -1263,15 +1227,15 @@ pub static GET_IMAGE_OPAQUE_CAPTURE_DATA_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("imageCount", 4, 1, Ty::U32),
-        f("pDatas", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDatas", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(4, 4)],
+    keep: &[Span { at: 4, size: 4 }],
 };
 pub type FnGetImageOpaqueCaptureDataEXT = unsafe extern "system" fn(Device, u32, Ptr<Image>, Ptr<HostAddressRangeEXT>) -> Result;
 pub static GET_IMAGE_OPAQUE_CAPTURE_DATA_EXT_COMMAND: CommandDesc = CommandDesc {
@@ -1288,12 +1252,11 @@ pub static GET_IMAGE_OPAQUE_CAPTURE_DATA_EXT_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceDescriptorSizeEXTParams {
     pub physical_device: PhysicalDevice,
     pub descriptor_type: DescriptorType,
 }
-structure!(GetPhysicalDeviceDescriptorSizeEXTParams, GET_PHYSICAL_DEVICE_DESCRIPTOR_SIZE_EXT_PARAMS_LAYOUT, 16);
+image!(GetPhysicalDeviceDescriptorSizeEXTParams, GET_PHYSICAL_DEVICE_DESCRIPTOR_SIZE_EXT_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_DESCRIPTOR_SIZE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceDescriptorSizeEXT",
     size: 16,
@@ -1302,22 +1265,21 @@ pub static GET_PHYSICAL_DEVICE_DESCRIPTOR_SIZE_EXT_PARAMS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("descriptorType", 8, 1, Ty::Enum(&DESCRIPTOR_TYPE_ENUM)),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorType", at: 8, ty: Ty::Enum(&DESCRIPTOR_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceDescriptorSizeEXTOutputs {
     pub result: u64,
 }
-structure!(GetPhysicalDeviceDescriptorSizeEXTOutputs, GET_PHYSICAL_DEVICE_DESCRIPTOR_SIZE_EXT_OUTPUTS_LAYOUT, 8);
+image!(GetPhysicalDeviceDescriptorSizeEXTOutputs, GET_PHYSICAL_DEVICE_DESCRIPTOR_SIZE_EXT_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_DESCRIPTOR_SIZE_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceDescriptorSizeEXT:outputs",
     size: 8,
@@ -1326,7 +1288,7 @@ pub static GET_PHYSICAL_DEVICE_DESCRIPTOR_SIZE_EXT_OUTPUTS_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::U64),
+        Field { name: "result", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -1347,14 +1309,13 @@ pub static GET_PHYSICAL_DEVICE_DESCRIPTOR_SIZE_EXT_COMMAND: CommandDesc = Comman
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct RegisterCustomBorderColorEXTParams {
     pub device: Device,
     pub p_border_color: Ptr<SamplerCustomBorderColorCreateInfoEXT>,
     pub request_index: Bool32,
     pub p_index: Ptr<u32>,
 }
-structure!(RegisterCustomBorderColorEXTParams, REGISTER_CUSTOM_BORDER_COLOR_EXT_PARAMS_LAYOUT, 32);
+image!(RegisterCustomBorderColorEXTParams, REGISTER_CUSTOM_BORDER_COLOR_EXT_PARAMS_LAYOUT);
 pub static REGISTER_CUSTOM_BORDER_COLOR_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkRegisterCustomBorderColorEXT",
     size: 32,
@@ -1363,27 +1324,26 @@ pub static REGISTER_CUSTOM_BORDER_COLOR_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pBorderColor", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CUSTOM_BORDER_COLOR_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("requestIndex", 16, 1, Ty::Bool32),
-        f("pIndex", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBorderColor", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CUSTOM_BORDER_COLOR_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "requestIndex", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndex", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SAMPLER_CUSTOM_BORDER_COLOR_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct RegisterCustomBorderColorEXTOutputs {
     pub result: Result,
     pub p_index: Ptr<u32>,
 }
-structure!(RegisterCustomBorderColorEXTOutputs, REGISTER_CUSTOM_BORDER_COLOR_EXT_OUTPUTS_LAYOUT, 16);
+image!(RegisterCustomBorderColorEXTOutputs, REGISTER_CUSTOM_BORDER_COLOR_EXT_OUTPUTS_LAYOUT);
 pub static REGISTER_CUSTOM_BORDER_COLOR_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkRegisterCustomBorderColorEXT:outputs",
     size: 16,
@@ -1392,13 +1352,13 @@ pub static REGISTER_CUSTOM_BORDER_COLOR_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pIndex", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndex", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnRegisterCustomBorderColorEXT = unsafe extern "system" fn(Device, Ptr<SamplerCustomBorderColorCreateInfoEXT>, Bool32, Ptr<u32>) -> Result;
@@ -1416,12 +1376,11 @@ pub static REGISTER_CUSTOM_BORDER_COLOR_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct UnregisterCustomBorderColorEXTParams {
     pub device: Device,
     pub index: u32,
 }
-structure!(UnregisterCustomBorderColorEXTParams, UNREGISTER_CUSTOM_BORDER_COLOR_EXT_PARAMS_LAYOUT, 16);
+image!(UnregisterCustomBorderColorEXTParams, UNREGISTER_CUSTOM_BORDER_COLOR_EXT_PARAMS_LAYOUT);
 pub static UNREGISTER_CUSTOM_BORDER_COLOR_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkUnregisterCustomBorderColorEXT",
     size: 16,
@@ -1430,13 +1389,13 @@ pub static UNREGISTER_CUSTOM_BORDER_COLOR_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("index", 8, 1, Ty::U32),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "index", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnUnregisterCustomBorderColorEXT = unsafe extern "system" fn(Device, u32);
@@ -1450,14 +1409,13 @@ pub static UNREGISTER_CUSTOM_BORDER_COLOR_EXT_COMMAND: CommandDesc = CommandDesc
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetTensorOpaqueCaptureDataARMParams {
     pub device: Device,
     pub tensor_count: u32,
     pub p_tensors: Ptr<TensorARM>,
     pub p_datas: Ptr<HostAddressRangeEXT>,
 }
-structure!(GetTensorOpaqueCaptureDataARMParams, GET_TENSOR_OPAQUE_CAPTURE_DATA_ARM_PARAMS_LAYOUT, 32);
+image!(GetTensorOpaqueCaptureDataARMParams, GET_TENSOR_OPAQUE_CAPTURE_DATA_ARM_PARAMS_LAYOUT);
 pub static GET_TENSOR_OPAQUE_CAPTURE_DATA_ARM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetTensorOpaqueCaptureDataARM",
     size: 32,
@@ -1466,28 +1424,27 @@ pub static GET_TENSOR_OPAQUE_CAPTURE_DATA_ARM_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("tensorCount", 8, 1, Ty::U32),
-        f("pTensors", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::TensorARM), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pDatas", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tensorCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTensors", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::TensorARM), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDatas", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::TensorARM), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::TensorARM), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetTensorOpaqueCaptureDataARMOutputs {
     pub result: Result,
     pub tensor_count: u32,
     pub p_datas: Ptr<HostAddressRangeEXT>,
 }
-structure!(GetTensorOpaqueCaptureDataARMOutputs, GET_TENSOR_OPAQUE_CAPTURE_DATA_ARM_OUTPUTS_LAYOUT, 16);
+image!(GetTensorOpaqueCaptureDataARMOutputs, GET_TENSOR_OPAQUE_CAPTURE_DATA_ARM_OUTPUTS_LAYOUT);
 pub static GET_TENSOR_OPAQUE_CAPTURE_DATA_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetTensorOpaqueCaptureDataARM:outputs",
     size: 16,
@@ -1496,15 +1453,15 @@ pub static GET_TENSOR_OPAQUE_CAPTURE_DATA_ARM_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("tensorCount", 4, 1, Ty::U32),
-        f("pDatas", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tensorCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDatas", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&HOST_ADDRESS_RANGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(4, 4)],
+    keep: &[Span { at: 4, size: 4 }],
 };
 pub type FnGetTensorOpaqueCaptureDataARM = unsafe extern "system" fn(Device, u32, Ptr<TensorARM>, Ptr<HostAddressRangeEXT>) -> Result;
 pub static GET_TENSOR_OPAQUE_CAPTURE_DATA_ARM_COMMAND: CommandDesc = CommandDesc {

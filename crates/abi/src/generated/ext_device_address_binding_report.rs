@@ -2,13 +2,12 @@
 // VK_EXT_device_address_binding_report.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceAddressBindingReportFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub report_address_binding: Bool32,
 }
-structure!(PhysicalDeviceAddressBindingReportFeaturesEXT, PHYSICAL_DEVICE_ADDRESS_BINDING_REPORT_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceAddressBindingReportFeaturesEXT, PHYSICAL_DEVICE_ADDRESS_BINDING_REPORT_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_ADDRESS_BINDING_REPORT_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceAddressBindingReportFeaturesEXT",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_ADDRESS_BINDING_REPORT_FEATURES_EXT_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("reportAddressBinding", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reportAddressBinding", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceAddressBindingCallbackDataEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -38,7 +36,7 @@ pub struct DeviceAddressBindingCallbackDataEXT {
     pub size: u64,
     pub binding_type: DeviceAddressBindingTypeEXT,
 }
-structure!(DeviceAddressBindingCallbackDataEXT, DEVICE_ADDRESS_BINDING_CALLBACK_DATA_EXT_LAYOUT, 48);
+structure!(DeviceAddressBindingCallbackDataEXT, DEVICE_ADDRESS_BINDING_CALLBACK_DATA_EXT_LAYOUT);
 pub static DEVICE_ADDRESS_BINDING_CALLBACK_DATA_EXT_LAYOUT: Layout = Layout {
     name: "VkDeviceAddressBindingCallbackDataEXT",
     size: 48,
@@ -47,18 +45,18 @@ pub static DEVICE_ADDRESS_BINDING_CALLBACK_DATA_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&DEVICE_ADDRESS_BINDING_FLAG_BITS_EXT_ENUM)).optional(),
-        f("baseAddress", 24, 1, Ty::DeviceAddress),
-        f("size", 32, 1, Ty::U64),
-        f("bindingType", 40, 1, Ty::Enum(&DEVICE_ADDRESS_BINDING_TYPE_EXT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&DEVICE_ADDRESS_BINDING_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "baseAddress", at: 24, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bindingType", at: 40, ty: Ty::Enum(&DEVICE_ADDRESS_BINDING_TYPE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(44, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(DeviceAddressBindingFlagsEXT, u32);

@@ -2,14 +2,13 @@
 // VK_EXT_device_fault.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceFaultFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub device_fault: Bool32,
     pub device_fault_vendor_binary: Bool32,
 }
-structure!(PhysicalDeviceFaultFeaturesEXT, PHYSICAL_DEVICE_FAULT_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceFaultFeaturesEXT, PHYSICAL_DEVICE_FAULT_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_FAULT_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceFaultFeaturesEXT",
     size: 24,
@@ -18,20 +17,19 @@ pub static PHYSICAL_DEVICE_FAULT_FEATURES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("deviceFault", 16, 1, Ty::Bool32),
-        f("deviceFaultVendorBinary", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "deviceFault", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceFaultVendorBinary", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceFaultCountsEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -39,7 +37,7 @@ pub struct DeviceFaultCountsEXT {
     pub vendor_info_count: u32,
     pub vendor_binary_size: u64,
 }
-structure!(DeviceFaultCountsEXT, DEVICE_FAULT_COUNTS_EXT_LAYOUT, 32);
+structure!(DeviceFaultCountsEXT, DEVICE_FAULT_COUNTS_EXT_LAYOUT);
 pub static DEVICE_FAULT_COUNTS_EXT_LAYOUT: Layout = Layout {
     name: "VkDeviceFaultCountsEXT",
     size: 32,
@@ -48,21 +46,20 @@ pub static DEVICE_FAULT_COUNTS_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("addressInfoCount", 16, 1, Ty::U32).optional(),
-        f("vendorInfoCount", 20, 1, Ty::U32).optional(),
-        f("vendorBinarySize", 24, 1, Ty::U64).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "addressInfoCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vendorInfoCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vendorBinarySize", at: 24, ty: Ty::U64, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(16, 4), s(20, 4), s(24, 8)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 20, size: 4 }, Span { at: 24, size: 8 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceFaultInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -71,7 +68,7 @@ pub struct DeviceFaultInfoEXT {
     pub p_vendor_infos: Ptr<DeviceFaultVendorInfoKHR>,
     pub p_vendor_binary_data: Ptr<u8>,
 }
-structure!(DeviceFaultInfoEXT, DEVICE_FAULT_INFO_EXT_LAYOUT, 296);
+structure!(DeviceFaultInfoEXT, DEVICE_FAULT_INFO_EXT_LAYOUT);
 pub static DEVICE_FAULT_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkDeviceFaultInfoEXT",
     size: 296,
@@ -80,12 +77,12 @@ pub static DEVICE_FAULT_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("description", 16, 256, Ty::Char),
-        f("pAddressInfos", 272, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_ADDRESS_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::FaultAddressInfos), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
-        f("pVendorInfos", 280, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_VENDOR_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::FaultVendorInfos), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
-        f("pVendorBinaryData", 288, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::Rule(LenRule::FaultVendorBinary), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "description", at: 16, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
+        Field { name: "pAddressInfos", at: 272, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_ADDRESS_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::FaultAddressInfos), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pVendorInfos", at: 280, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_VENDOR_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::FaultVendorInfos), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pVendorBinaryData", at: 288, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::Rule(LenRule::FaultVendorBinary), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
@@ -94,18 +91,17 @@ pub static DEVICE_FAULT_INFO_EXT_LAYOUT: Layout = Layout {
         Work::Pointer { at: 280, pointer: &Pointer { to: Target::Struct(&DEVICE_FAULT_VENDOR_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::FaultVendorInfos), read: Read::Always, direction: Direction::Out, stride: None } },
         Work::Pointer { at: 288, pointer: &Pointer { to: Target::Values(1), len: Len::Rule(LenRule::FaultVendorBinary), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceFaultAddressInfoKHR {
     pub address_type: DeviceFaultAddressTypeKHR,
     pub reported_address: u64,
     pub address_precision: u64,
 }
-structure!(DeviceFaultAddressInfoKHR, DEVICE_FAULT_ADDRESS_INFO_KHR_LAYOUT, 24);
+structure!(DeviceFaultAddressInfoKHR, DEVICE_FAULT_ADDRESS_INFO_KHR_LAYOUT);
 pub static DEVICE_FAULT_ADDRESS_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkDeviceFaultAddressInfoKHR",
     size: 24,
@@ -114,17 +110,16 @@ pub static DEVICE_FAULT_ADDRESS_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("addressType", 0, 1, Ty::Enum(&DEVICE_FAULT_ADDRESS_TYPE_KHR_ENUM)),
-        f("reportedAddress", 8, 1, Ty::DeviceAddress),
-        f("addressPrecision", 16, 1, Ty::U64),
+        Field { name: "addressType", at: 0, ty: Ty::Enum(&DEVICE_FAULT_ADDRESS_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reportedAddress", at: 8, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "addressPrecision", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceFaultVendorBinaryHeaderVersionOneKHR {
     pub header_size: u32,
     pub header_version: DeviceFaultVendorBinaryHeaderVersionKHR,
@@ -138,7 +133,7 @@ pub struct DeviceFaultVendorBinaryHeaderVersionOneKHR {
     pub engine_version: u32,
     pub api_version: u32,
 }
-structure!(DeviceFaultVendorBinaryHeaderVersionOneKHR, DEVICE_FAULT_VENDOR_BINARY_HEADER_VERSION_ONE_KHR_LAYOUT, 56);
+structure!(DeviceFaultVendorBinaryHeaderVersionOneKHR, DEVICE_FAULT_VENDOR_BINARY_HEADER_VERSION_ONE_KHR_LAYOUT);
 pub static DEVICE_FAULT_VENDOR_BINARY_HEADER_VERSION_ONE_KHR_LAYOUT: Layout = Layout {
     name: "VkDeviceFaultVendorBinaryHeaderVersionOneKHR",
     size: 56,
@@ -147,17 +142,17 @@ pub static DEVICE_FAULT_VENDOR_BINARY_HEADER_VERSION_ONE_KHR_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("headerSize", 0, 1, Ty::U32),
-        f("headerVersion", 4, 1, Ty::Enum(&DEVICE_FAULT_VENDOR_BINARY_HEADER_VERSION_KHR_ENUM)),
-        f("vendorID", 8, 1, Ty::U32),
-        f("deviceID", 12, 1, Ty::U32),
-        f("driverVersion", 16, 1, Ty::U32),
-        f("pipelineCacheUUID", 20, 16, Ty::U8),
-        f("applicationNameOffset", 36, 1, Ty::U32),
-        f("applicationVersion", 40, 1, Ty::U32),
-        f("engineNameOffset", 44, 1, Ty::U32),
-        f("engineVersion", 48, 1, Ty::U32),
-        f("apiVersion", 52, 1, Ty::U32),
+        Field { name: "headerSize", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "headerVersion", at: 4, ty: Ty::Enum(&DEVICE_FAULT_VENDOR_BINARY_HEADER_VERSION_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vendorID", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceID", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "driverVersion", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineCacheUUID", at: 20, ty: Ty::U8, count: 16, is_optional: false, is_extern_sync: false },
+        Field { name: "applicationNameOffset", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "applicationVersion", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "engineNameOffset", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "engineVersion", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "apiVersion", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -165,13 +160,12 @@ pub static DEVICE_FAULT_VENDOR_BINARY_HEADER_VERSION_ONE_KHR_LAYOUT: Layout = La
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceFaultVendorInfoKHR {
     pub description: [u8; 256],
     pub vendor_fault_code: u64,
     pub vendor_fault_data: u64,
 }
-structure!(DeviceFaultVendorInfoKHR, DEVICE_FAULT_VENDOR_INFO_KHR_LAYOUT, 272);
+structure!(DeviceFaultVendorInfoKHR, DEVICE_FAULT_VENDOR_INFO_KHR_LAYOUT);
 pub static DEVICE_FAULT_VENDOR_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkDeviceFaultVendorInfoKHR",
     size: 272,
@@ -180,9 +174,9 @@ pub static DEVICE_FAULT_VENDOR_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("description", 0, 256, Ty::Char),
-        f("vendorFaultCode", 256, 1, Ty::U64),
-        f("vendorFaultData", 264, 1, Ty::U64),
+        Field { name: "description", at: 0, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
+        Field { name: "vendorFaultCode", at: 256, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vendorFaultData", at: 264, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Text { at: 0, size: 256 },
@@ -228,13 +222,12 @@ pub static DEVICE_FAULT_VENDOR_BINARY_HEADER_VERSION_KHR_ENUM: EnumDesc = EnumDe
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceFaultInfoEXTParams {
     pub device: Device,
     pub p_fault_counts: Ptr<DeviceFaultCountsEXT>,
     pub p_fault_info: Ptr<DeviceFaultInfoEXT>,
 }
-structure!(GetDeviceFaultInfoEXTParams, GET_DEVICE_FAULT_INFO_EXT_PARAMS_LAYOUT, 24);
+image!(GetDeviceFaultInfoEXTParams, GET_DEVICE_FAULT_INFO_EXT_PARAMS_LAYOUT);
 pub static GET_DEVICE_FAULT_INFO_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceFaultInfoEXT",
     size: 24,
@@ -243,9 +236,9 @@ pub static GET_DEVICE_FAULT_INFO_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pFaultCounts", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_COUNTS_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
-        f("pFaultInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFaultCounts", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_COUNTS_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFaultInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -257,13 +250,12 @@ pub static GET_DEVICE_FAULT_INFO_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceFaultInfoEXTOutputs {
     pub result: Result,
     pub p_fault_counts: Ptr<DeviceFaultCountsEXT>,
     pub p_fault_info: Ptr<DeviceFaultInfoEXT>,
 }
-structure!(GetDeviceFaultInfoEXTOutputs, GET_DEVICE_FAULT_INFO_EXT_OUTPUTS_LAYOUT, 24);
+image!(GetDeviceFaultInfoEXTOutputs, GET_DEVICE_FAULT_INFO_EXT_OUTPUTS_LAYOUT);
 pub static GET_DEVICE_FAULT_INFO_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceFaultInfoEXT:outputs",
     size: 24,
@@ -272,15 +264,15 @@ pub static GET_DEVICE_FAULT_INFO_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pFaultCounts", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_COUNTS_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
-        f("pFaultInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFaultCounts", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_COUNTS_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFaultInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEVICE_FAULT_COUNTS_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DEVICE_FAULT_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetDeviceFaultInfoEXT = unsafe extern "system" fn(Device, Ptr<DeviceFaultCountsEXT>, Ptr<DeviceFaultInfoEXT>) -> Result;

@@ -2,14 +2,13 @@
 // VK_EXT_device_generated_commands.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDeviceGeneratedCommandsFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub device_generated_commands: Bool32,
     pub dynamic_generated_pipeline_layout: Bool32,
 }
-structure!(PhysicalDeviceDeviceGeneratedCommandsFeaturesEXT, PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceDeviceGeneratedCommandsFeaturesEXT, PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDeviceGeneratedCommandsFeaturesEXT",
     size: 24,
@@ -18,20 +17,19 @@ pub static PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_FEATURES_EXT_LAYOUT: Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("deviceGeneratedCommands", 16, 1, Ty::Bool32),
-        f("dynamicGeneratedPipelineLayout", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "deviceGeneratedCommands", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dynamicGeneratedPipelineLayout", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDeviceGeneratedCommandsPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -48,7 +46,7 @@ pub struct PhysicalDeviceDeviceGeneratedCommandsPropertiesEXT {
     pub device_generated_commands_transform_feedback: Bool32,
     pub device_generated_commands_multi_draw_indirect_count: Bool32,
 }
-structure!(PhysicalDeviceDeviceGeneratedCommandsPropertiesEXT, PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_PROPERTIES_EXT_LAYOUT, 64);
+structure!(PhysicalDeviceDeviceGeneratedCommandsPropertiesEXT, PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDeviceGeneratedCommandsPropertiesEXT",
     size: 64,
@@ -57,30 +55,29 @@ pub static PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_PROPERTIES_EXT_LAYOUT: Layo
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxIndirectPipelineCount", 16, 1, Ty::U32),
-        f("maxIndirectShaderObjectCount", 20, 1, Ty::U32),
-        f("maxIndirectSequenceCount", 24, 1, Ty::U32),
-        f("maxIndirectCommandsTokenCount", 28, 1, Ty::U32),
-        f("maxIndirectCommandsTokenOffset", 32, 1, Ty::U32),
-        f("maxIndirectCommandsIndirectStride", 36, 1, Ty::U32),
-        f("supportedIndirectCommandsInputModes", 40, 1, Ty::Flags(&INDIRECT_COMMANDS_INPUT_MODE_FLAG_BITS_EXT_ENUM)),
-        f("supportedIndirectCommandsShaderStages", 44, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
-        f("supportedIndirectCommandsShaderStagesPipelineBinding", 48, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
-        f("supportedIndirectCommandsShaderStagesShaderBinding", 52, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
-        f("deviceGeneratedCommandsTransformFeedback", 56, 1, Ty::Bool32),
-        f("deviceGeneratedCommandsMultiDrawIndirectCount", 60, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxIndirectPipelineCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxIndirectShaderObjectCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxIndirectSequenceCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxIndirectCommandsTokenCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxIndirectCommandsTokenOffset", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxIndirectCommandsIndirectStride", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "supportedIndirectCommandsInputModes", at: 40, ty: Ty::Flags(&INDIRECT_COMMANDS_INPUT_MODE_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "supportedIndirectCommandsShaderStages", at: 44, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "supportedIndirectCommandsShaderStagesPipelineBinding", at: 48, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "supportedIndirectCommandsShaderStagesShaderBinding", at: 52, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceGeneratedCommandsTransformFeedback", at: 56, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceGeneratedCommandsMultiDrawIndirectCount", at: 60, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct GeneratedCommandsMemoryRequirementsInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -89,7 +86,7 @@ pub struct GeneratedCommandsMemoryRequirementsInfoEXT {
     pub max_sequence_count: u32,
     pub max_draw_count: u32,
 }
-structure!(GeneratedCommandsMemoryRequirementsInfoEXT, GENERATED_COMMANDS_MEMORY_REQUIREMENTS_INFO_EXT_LAYOUT, 40);
+structure!(GeneratedCommandsMemoryRequirementsInfoEXT, GENERATED_COMMANDS_MEMORY_REQUIREMENTS_INFO_EXT_LAYOUT);
 pub static GENERATED_COMMANDS_MEMORY_REQUIREMENTS_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkGeneratedCommandsMemoryRequirementsInfoEXT",
     size: 40,
@@ -98,31 +95,30 @@ pub static GENERATED_COMMANDS_MEMORY_REQUIREMENTS_INFO_EXT_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("indirectExecutionSet", 16, 1, Ty::Handle(HandleType::IndirectExecutionSetEXT)).optional(),
-        f("indirectCommandsLayout", 24, 1, Ty::Handle(HandleType::IndirectCommandsLayoutEXT)),
-        f("maxSequenceCount", 32, 1, Ty::U32),
-        f("maxDrawCount", 36, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "indirectExecutionSet", at: 16, ty: Ty::Handle(HandleType::IndirectExecutionSetEXT), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "indirectCommandsLayout", at: 24, ty: Ty::Handle(HandleType::IndirectCommandsLayoutEXT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxSequenceCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDrawCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::IndirectExecutionSetEXT },
         Work::Handles { at: 24, count: 1, ty: HandleType::IndirectCommandsLayoutEXT },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct IndirectExecutionSetCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub type_: IndirectExecutionSetInfoTypeEXT,
     pub info: IndirectExecutionSetInfoEXT,
 }
-structure!(IndirectExecutionSetCreateInfoEXT, INDIRECT_EXECUTION_SET_CREATE_INFO_EXT_LAYOUT, 32);
+structure!(IndirectExecutionSetCreateInfoEXT, INDIRECT_EXECUTION_SET_CREATE_INFO_EXT_LAYOUT);
 pub static INDIRECT_EXECUTION_SET_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkIndirectExecutionSetCreateInfoEXT",
     size: 32,
@@ -131,28 +127,27 @@ pub static INDIRECT_EXECUTION_SET_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("type", 16, 1, Ty::Enum(&INDIRECT_EXECUTION_SET_INFO_TYPE_EXT_ENUM)),
-        f("info", 24, 1, Ty::Struct(&INDIRECT_EXECUTION_SET_INFO_EXT_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "type", at: 16, ty: Ty::Enum(&INDIRECT_EXECUTION_SET_INFO_TYPE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "info", at: 24, ty: Ty::Struct(&INDIRECT_EXECUTION_SET_INFO_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Select { union: s(24, 8), selector: here(16, 4), cases: &[
+        Work::Select { union: Span { at: 24, size: 8 }, selector: Place { through: Place::HERE, at: 16, width: 4 }, cases: &[
             Case { values: &[0], field: 0, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&INDIRECT_EXECUTION_SET_PIPELINE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
             Case { values: &[1], field: 1, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&INDIRECT_EXECUTION_SET_SHADER_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
         ] },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct IndirectExecutionSetInfoEXT {
     pub words: [u64; 1],
 }
-structure!(IndirectExecutionSetInfoEXT, INDIRECT_EXECUTION_SET_INFO_EXT_LAYOUT, 8);
+structure!(IndirectExecutionSetInfoEXT, INDIRECT_EXECUTION_SET_INFO_EXT_LAYOUT);
 pub static INDIRECT_EXECUTION_SET_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkIndirectExecutionSetInfoEXT",
     size: 8,
@@ -161,8 +156,8 @@ pub static INDIRECT_EXECUTION_SET_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: true,
     returned_only: false,
     fields: &[
-        f("pPipelineInfo", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_EXECUTION_SET_PIPELINE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pShaderInfo", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_EXECUTION_SET_SHADER_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "pPipelineInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_EXECUTION_SET_PIPELINE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pShaderInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_EXECUTION_SET_SHADER_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&INDIRECT_EXECUTION_SET_PIPELINE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
@@ -177,14 +172,13 @@ union_members!(IndirectExecutionSetInfoEXT {
 });
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct IndirectExecutionSetPipelineInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub initial_pipeline: Pipeline,
     pub max_pipeline_count: u32,
 }
-structure!(IndirectExecutionSetPipelineInfoEXT, INDIRECT_EXECUTION_SET_PIPELINE_INFO_EXT_LAYOUT, 32);
+structure!(IndirectExecutionSetPipelineInfoEXT, INDIRECT_EXECUTION_SET_PIPELINE_INFO_EXT_LAYOUT);
 pub static INDIRECT_EXECUTION_SET_PIPELINE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkIndirectExecutionSetPipelineInfoEXT",
     size: 32,
@@ -193,21 +187,20 @@ pub static INDIRECT_EXECUTION_SET_PIPELINE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("initialPipeline", 16, 1, Ty::Handle(HandleType::Pipeline)),
-        f("maxPipelineCount", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "initialPipeline", at: 16, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPipelineCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Pipeline },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct IndirectExecutionSetShaderInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -218,7 +211,7 @@ pub struct IndirectExecutionSetShaderInfoEXT {
     pub push_constant_range_count: u32,
     pub p_push_constant_ranges: Ptr<PushConstantRange>,
 }
-structure!(IndirectExecutionSetShaderInfoEXT, INDIRECT_EXECUTION_SET_SHADER_INFO_EXT_LAYOUT, 56);
+structure!(IndirectExecutionSetShaderInfoEXT, INDIRECT_EXECUTION_SET_SHADER_INFO_EXT_LAYOUT);
 pub static INDIRECT_EXECUTION_SET_SHADER_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkIndirectExecutionSetShaderInfoEXT",
     size: 56,
@@ -227,27 +220,26 @@ pub static INDIRECT_EXECUTION_SET_SHADER_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderCount", 16, 1, Ty::U32),
-        f("pInitialShaders", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSetLayoutInfos", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_EXECUTION_SET_SHADER_LAYOUT_INFO_EXT_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("maxShaderCount", 40, 1, Ty::U32),
-        f("pushConstantRangeCount", 44, 1, Ty::U32).optional(),
-        f("pPushConstantRanges", 48, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PUSH_CONSTANT_RANGE_LAYOUT), len: Len::At(here(44, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInitialShaders", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSetLayoutInfos", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_EXECUTION_SET_SHADER_LAYOUT_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxShaderCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pushConstantRangeCount", at: 44, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPushConstantRanges", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PUSH_CONSTANT_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&INDIRECT_EXECUTION_SET_SHADER_LAYOUT_INFO_EXT_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&PUSH_CONSTANT_RANGE_LAYOUT), len: Len::At(here(44, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&INDIRECT_EXECUTION_SET_SHADER_LAYOUT_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&PUSH_CONSTANT_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4), s(44, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 44, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct GeneratedCommandsInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -262,7 +254,7 @@ pub struct GeneratedCommandsInfoEXT {
     pub sequence_count_address: u64,
     pub max_draw_count: u32,
 }
-structure!(GeneratedCommandsInfoEXT, GENERATED_COMMANDS_INFO_EXT_LAYOUT, 96);
+structure!(GeneratedCommandsInfoEXT, GENERATED_COMMANDS_INFO_EXT_LAYOUT);
 pub static GENERATED_COMMANDS_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkGeneratedCommandsInfoEXT",
     size: 96,
@@ -271,37 +263,36 @@ pub static GENERATED_COMMANDS_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderStages", 16, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
-        f("indirectExecutionSet", 24, 1, Ty::Handle(HandleType::IndirectExecutionSetEXT)).optional(),
-        f("indirectCommandsLayout", 32, 1, Ty::Handle(HandleType::IndirectCommandsLayoutEXT)),
-        f("indirectAddress", 40, 1, Ty::DeviceAddress),
-        f("indirectAddressSize", 48, 1, Ty::U64),
-        f("preprocessAddress", 56, 1, Ty::DeviceAddress).optional(),
-        f("preprocessSize", 64, 1, Ty::U64),
-        f("maxSequenceCount", 72, 1, Ty::U32),
-        f("sequenceCountAddress", 80, 1, Ty::DeviceAddress).optional(),
-        f("maxDrawCount", 88, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderStages", at: 16, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indirectExecutionSet", at: 24, ty: Ty::Handle(HandleType::IndirectExecutionSetEXT), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "indirectCommandsLayout", at: 32, ty: Ty::Handle(HandleType::IndirectCommandsLayoutEXT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indirectAddress", at: 40, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indirectAddressSize", at: 48, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preprocessAddress", at: 56, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "preprocessSize", at: 64, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxSequenceCount", at: 72, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sequenceCountAddress", at: 80, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxDrawCount", at: 88, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::IndirectExecutionSetEXT },
         Work::Handles { at: 32, count: 1, ty: HandleType::IndirectCommandsLayoutEXT },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(76, 4), s(92, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 76, size: 4 }, Span { at: 92, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct WriteIndirectExecutionSetPipelineEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub index: u32,
     pub pipeline: Pipeline,
 }
-structure!(WriteIndirectExecutionSetPipelineEXT, WRITE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_LAYOUT, 32);
+structure!(WriteIndirectExecutionSetPipelineEXT, WRITE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_LAYOUT);
 pub static WRITE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_LAYOUT: Layout = Layout {
     name: "VkWriteIndirectExecutionSetPipelineEXT",
     size: 32,
@@ -310,21 +301,20 @@ pub static WRITE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("index", 16, 1, Ty::U32),
-        f("pipeline", 24, 1, Ty::Handle(HandleType::Pipeline)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "index", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipeline", at: 24, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::Pipeline },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct IndirectCommandsLayoutCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -335,7 +325,7 @@ pub struct IndirectCommandsLayoutCreateInfoEXT {
     pub token_count: u32,
     pub p_tokens: Ptr<IndirectCommandsLayoutTokenEXT>,
 }
-structure!(IndirectCommandsLayoutCreateInfoEXT, INDIRECT_COMMANDS_LAYOUT_CREATE_INFO_EXT_LAYOUT, 56);
+structure!(IndirectCommandsLayoutCreateInfoEXT, INDIRECT_COMMANDS_LAYOUT_CREATE_INFO_EXT_LAYOUT);
 pub static INDIRECT_COMMANDS_LAYOUT_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkIndirectCommandsLayoutCreateInfoEXT",
     size: 56,
@@ -344,26 +334,25 @@ pub static INDIRECT_COMMANDS_LAYOUT_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&INDIRECT_COMMANDS_LAYOUT_USAGE_FLAG_BITS_EXT_ENUM)).optional(),
-        f("shaderStages", 20, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
-        f("indirectStride", 24, 1, Ty::U32),
-        f("pipelineLayout", 32, 1, Ty::Handle(HandleType::PipelineLayout)).optional(),
-        f("tokenCount", 40, 1, Ty::U32),
-        f("pTokens", 48, 1, Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_LAYOUT_TOKEN_EXT_LAYOUT), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&INDIRECT_COMMANDS_LAYOUT_USAGE_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderStages", at: 20, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indirectStride", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineLayout", at: 32, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tokenCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTokens", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_LAYOUT_TOKEN_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 32, count: 1, ty: HandleType::PipelineLayout },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&INDIRECT_COMMANDS_LAYOUT_TOKEN_EXT_LAYOUT), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&INDIRECT_COMMANDS_LAYOUT_TOKEN_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4), s(44, 4)],
-    keep: &[s(0, 4), s(40, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 40, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct IndirectCommandsLayoutTokenEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -371,7 +360,7 @@ pub struct IndirectCommandsLayoutTokenEXT {
     pub data: IndirectCommandsTokenDataEXT,
     pub offset: u32,
 }
-structure!(IndirectCommandsLayoutTokenEXT, INDIRECT_COMMANDS_LAYOUT_TOKEN_EXT_LAYOUT, 40);
+structure!(IndirectCommandsLayoutTokenEXT, INDIRECT_COMMANDS_LAYOUT_TOKEN_EXT_LAYOUT);
 pub static INDIRECT_COMMANDS_LAYOUT_TOKEN_EXT_LAYOUT: Layout = Layout {
     name: "VkIndirectCommandsLayoutTokenEXT",
     size: 40,
@@ -380,33 +369,32 @@ pub static INDIRECT_COMMANDS_LAYOUT_TOKEN_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("type", 16, 1, Ty::Enum(&INDIRECT_COMMANDS_TOKEN_TYPE_EXT_ENUM)),
-        f("data", 24, 1, Ty::Struct(&INDIRECT_COMMANDS_TOKEN_DATA_EXT_LAYOUT)),
-        f("offset", 32, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "type", at: 16, ty: Ty::Enum(&INDIRECT_COMMANDS_TOKEN_TYPE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "data", at: 24, ty: Ty::Struct(&INDIRECT_COMMANDS_TOKEN_DATA_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Select { union: s(24, 8), selector: here(16, 4), cases: &[
+        Work::Select { union: Span { at: 24, size: 8 }, selector: Place { through: Place::HERE, at: 16, width: 4 }, cases: &[
             Case { values: &[1, 2, 1000135000, 1000135001], field: 0, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&INDIRECT_COMMANDS_PUSH_CONSTANT_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
             Case { values: &[4], field: 1, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&INDIRECT_COMMANDS_VERTEX_BUFFER_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
             Case { values: &[3], field: 2, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&INDIRECT_COMMANDS_INDEX_BUFFER_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
             Case { values: &[0], field: 3, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&INDIRECT_COMMANDS_EXECUTION_SET_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
         ] },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DrawIndirectCountIndirectCommandEXT {
     pub buffer_address: u64,
     pub stride: u32,
     pub command_count: u32,
 }
-structure!(DrawIndirectCountIndirectCommandEXT, DRAW_INDIRECT_COUNT_INDIRECT_COMMAND_EXT_LAYOUT, 16);
+structure!(DrawIndirectCountIndirectCommandEXT, DRAW_INDIRECT_COUNT_INDIRECT_COMMAND_EXT_LAYOUT);
 pub static DRAW_INDIRECT_COUNT_INDIRECT_COMMAND_EXT_LAYOUT: Layout = Layout {
     name: "VkDrawIndirectCountIndirectCommandEXT",
     size: 16,
@@ -415,9 +403,9 @@ pub static DRAW_INDIRECT_COUNT_INDIRECT_COMMAND_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("bufferAddress", 0, 1, Ty::DeviceAddress),
-        f("stride", 8, 1, Ty::U32),
-        f("commandCount", 12, 1, Ty::U32),
+        Field { name: "bufferAddress", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "commandCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -425,11 +413,10 @@ pub static DRAW_INDIRECT_COUNT_INDIRECT_COMMAND_EXT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct IndirectCommandsVertexBufferTokenEXT {
     pub vertex_binding_unit: u32,
 }
-structure!(IndirectCommandsVertexBufferTokenEXT, INDIRECT_COMMANDS_VERTEX_BUFFER_TOKEN_EXT_LAYOUT, 4);
+structure!(IndirectCommandsVertexBufferTokenEXT, INDIRECT_COMMANDS_VERTEX_BUFFER_TOKEN_EXT_LAYOUT);
 pub static INDIRECT_COMMANDS_VERTEX_BUFFER_TOKEN_EXT_LAYOUT: Layout = Layout {
     name: "VkIndirectCommandsVertexBufferTokenEXT",
     size: 4,
@@ -438,7 +425,7 @@ pub static INDIRECT_COMMANDS_VERTEX_BUFFER_TOKEN_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("vertexBindingUnit", 0, 1, Ty::U32),
+        Field { name: "vertexBindingUnit", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -446,13 +433,12 @@ pub static INDIRECT_COMMANDS_VERTEX_BUFFER_TOKEN_EXT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BindVertexBufferIndirectCommandEXT {
     pub buffer_address: u64,
     pub size: u32,
     pub stride: u32,
 }
-structure!(BindVertexBufferIndirectCommandEXT, BIND_VERTEX_BUFFER_INDIRECT_COMMAND_EXT_LAYOUT, 16);
+structure!(BindVertexBufferIndirectCommandEXT, BIND_VERTEX_BUFFER_INDIRECT_COMMAND_EXT_LAYOUT);
 pub static BIND_VERTEX_BUFFER_INDIRECT_COMMAND_EXT_LAYOUT: Layout = Layout {
     name: "VkBindVertexBufferIndirectCommandEXT",
     size: 16,
@@ -461,9 +447,9 @@ pub static BIND_VERTEX_BUFFER_INDIRECT_COMMAND_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("bufferAddress", 0, 1, Ty::DeviceAddress),
-        f("size", 8, 1, Ty::U32),
-        f("stride", 12, 1, Ty::U32),
+        Field { name: "bufferAddress", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -471,11 +457,10 @@ pub static BIND_VERTEX_BUFFER_INDIRECT_COMMAND_EXT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct IndirectCommandsIndexBufferTokenEXT {
     pub mode: IndirectCommandsInputModeFlagBitsEXT,
 }
-structure!(IndirectCommandsIndexBufferTokenEXT, INDIRECT_COMMANDS_INDEX_BUFFER_TOKEN_EXT_LAYOUT, 4);
+structure!(IndirectCommandsIndexBufferTokenEXT, INDIRECT_COMMANDS_INDEX_BUFFER_TOKEN_EXT_LAYOUT);
 pub static INDIRECT_COMMANDS_INDEX_BUFFER_TOKEN_EXT_LAYOUT: Layout = Layout {
     name: "VkIndirectCommandsIndexBufferTokenEXT",
     size: 4,
@@ -484,7 +469,7 @@ pub static INDIRECT_COMMANDS_INDEX_BUFFER_TOKEN_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("mode", 0, 1, Ty::Flags(&INDIRECT_COMMANDS_INPUT_MODE_FLAG_BITS_EXT_ENUM)),
+        Field { name: "mode", at: 0, ty: Ty::Flags(&INDIRECT_COMMANDS_INPUT_MODE_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -492,13 +477,12 @@ pub static INDIRECT_COMMANDS_INDEX_BUFFER_TOKEN_EXT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BindIndexBufferIndirectCommandEXT {
     pub buffer_address: u64,
     pub size: u32,
     pub index_type: IndexType,
 }
-structure!(BindIndexBufferIndirectCommandEXT, BIND_INDEX_BUFFER_INDIRECT_COMMAND_EXT_LAYOUT, 16);
+structure!(BindIndexBufferIndirectCommandEXT, BIND_INDEX_BUFFER_INDIRECT_COMMAND_EXT_LAYOUT);
 pub static BIND_INDEX_BUFFER_INDIRECT_COMMAND_EXT_LAYOUT: Layout = Layout {
     name: "VkBindIndexBufferIndirectCommandEXT",
     size: 16,
@@ -507,9 +491,9 @@ pub static BIND_INDEX_BUFFER_INDIRECT_COMMAND_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("bufferAddress", 0, 1, Ty::DeviceAddress),
-        f("size", 8, 1, Ty::U32),
-        f("indexType", 12, 1, Ty::Enum(&INDEX_TYPE_ENUM)),
+        Field { name: "bufferAddress", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexType", at: 12, ty: Ty::Enum(&INDEX_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -517,11 +501,10 @@ pub static BIND_INDEX_BUFFER_INDIRECT_COMMAND_EXT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct IndirectCommandsPushConstantTokenEXT {
     pub update_range: PushConstantRange,
 }
-structure!(IndirectCommandsPushConstantTokenEXT, INDIRECT_COMMANDS_PUSH_CONSTANT_TOKEN_EXT_LAYOUT, 12);
+structure!(IndirectCommandsPushConstantTokenEXT, INDIRECT_COMMANDS_PUSH_CONSTANT_TOKEN_EXT_LAYOUT);
 pub static INDIRECT_COMMANDS_PUSH_CONSTANT_TOKEN_EXT_LAYOUT: Layout = Layout {
     name: "VkIndirectCommandsPushConstantTokenEXT",
     size: 12,
@@ -530,7 +513,7 @@ pub static INDIRECT_COMMANDS_PUSH_CONSTANT_TOKEN_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("updateRange", 0, 1, Ty::Struct(&PUSH_CONSTANT_RANGE_LAYOUT)),
+        Field { name: "updateRange", at: 0, ty: Ty::Struct(&PUSH_CONSTANT_RANGE_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -538,12 +521,11 @@ pub static INDIRECT_COMMANDS_PUSH_CONSTANT_TOKEN_EXT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct IndirectCommandsExecutionSetTokenEXT {
     pub type_: IndirectExecutionSetInfoTypeEXT,
     pub shader_stages: ShaderStageFlags,
 }
-structure!(IndirectCommandsExecutionSetTokenEXT, INDIRECT_COMMANDS_EXECUTION_SET_TOKEN_EXT_LAYOUT, 8);
+structure!(IndirectCommandsExecutionSetTokenEXT, INDIRECT_COMMANDS_EXECUTION_SET_TOKEN_EXT_LAYOUT);
 pub static INDIRECT_COMMANDS_EXECUTION_SET_TOKEN_EXT_LAYOUT: Layout = Layout {
     name: "VkIndirectCommandsExecutionSetTokenEXT",
     size: 8,
@@ -552,8 +534,8 @@ pub static INDIRECT_COMMANDS_EXECUTION_SET_TOKEN_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("type", 0, 1, Ty::Enum(&INDIRECT_EXECUTION_SET_INFO_TYPE_EXT_ENUM)),
-        f("shaderStages", 4, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
+        Field { name: "type", at: 0, ty: Ty::Enum(&INDIRECT_EXECUTION_SET_INFO_TYPE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderStages", at: 4, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -561,11 +543,10 @@ pub static INDIRECT_COMMANDS_EXECUTION_SET_TOKEN_EXT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct IndirectCommandsTokenDataEXT {
     pub words: [u64; 1],
 }
-structure!(IndirectCommandsTokenDataEXT, INDIRECT_COMMANDS_TOKEN_DATA_EXT_LAYOUT, 8);
+structure!(IndirectCommandsTokenDataEXT, INDIRECT_COMMANDS_TOKEN_DATA_EXT_LAYOUT);
 pub static INDIRECT_COMMANDS_TOKEN_DATA_EXT_LAYOUT: Layout = Layout {
     name: "VkIndirectCommandsTokenDataEXT",
     size: 8,
@@ -574,10 +555,10 @@ pub static INDIRECT_COMMANDS_TOKEN_DATA_EXT_LAYOUT: Layout = Layout {
     is_union: true,
     returned_only: false,
     fields: &[
-        f("pPushConstant", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_PUSH_CONSTANT_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pVertexBuffer", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_VERTEX_BUFFER_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pIndexBuffer", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_INDEX_BUFFER_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pExecutionSet", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_EXECUTION_SET_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "pPushConstant", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_PUSH_CONSTANT_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVertexBuffer", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_VERTEX_BUFFER_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndexBuffer", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_INDEX_BUFFER_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExecutionSet", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_EXECUTION_SET_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&INDIRECT_COMMANDS_PUSH_CONSTANT_TOKEN_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
@@ -600,14 +581,13 @@ newtype!(IndirectCommandsLayoutEXT, u64);
 newtype!(IndirectExecutionSetEXT, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct IndirectExecutionSetShaderLayoutInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub set_layout_count: u32,
     pub p_set_layouts: Ptr<DescriptorSetLayout>,
 }
-structure!(IndirectExecutionSetShaderLayoutInfoEXT, INDIRECT_EXECUTION_SET_SHADER_LAYOUT_INFO_EXT_LAYOUT, 32);
+structure!(IndirectExecutionSetShaderLayoutInfoEXT, INDIRECT_EXECUTION_SET_SHADER_LAYOUT_INFO_EXT_LAYOUT);
 pub static INDIRECT_EXECUTION_SET_SHADER_LAYOUT_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkIndirectExecutionSetShaderLayoutInfoEXT",
     size: 32,
@@ -616,27 +596,26 @@ pub static INDIRECT_EXECUTION_SET_SHADER_LAYOUT_INFO_EXT_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("setLayoutCount", 16, 1, Ty::U32).optional(),
-        f("pSetLayouts", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "setLayoutCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSetLayouts", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct GeneratedCommandsPipelineInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub pipeline: Pipeline,
 }
-structure!(GeneratedCommandsPipelineInfoEXT, GENERATED_COMMANDS_PIPELINE_INFO_EXT_LAYOUT, 24);
+structure!(GeneratedCommandsPipelineInfoEXT, GENERATED_COMMANDS_PIPELINE_INFO_EXT_LAYOUT);
 pub static GENERATED_COMMANDS_PIPELINE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkGeneratedCommandsPipelineInfoEXT",
     size: 24,
@@ -645,27 +624,26 @@ pub static GENERATED_COMMANDS_PIPELINE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pipeline", 16, 1, Ty::Handle(HandleType::Pipeline)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipeline", at: 16, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Pipeline },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct GeneratedCommandsShaderInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_count: u32,
     pub p_shaders: Ptr<ShaderEXT>,
 }
-structure!(GeneratedCommandsShaderInfoEXT, GENERATED_COMMANDS_SHADER_INFO_EXT_LAYOUT, 32);
+structure!(GeneratedCommandsShaderInfoEXT, GENERATED_COMMANDS_SHADER_INFO_EXT_LAYOUT);
 pub static GENERATED_COMMANDS_SHADER_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkGeneratedCommandsShaderInfoEXT",
     size: 32,
@@ -674,28 +652,27 @@ pub static GENERATED_COMMANDS_SHADER_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderCount", 16, 1, Ty::U32),
-        f("pShaders", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pShaders", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct WriteIndirectExecutionSetShaderEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub index: u32,
     pub shader: ShaderEXT,
 }
-structure!(WriteIndirectExecutionSetShaderEXT, WRITE_INDIRECT_EXECUTION_SET_SHADER_EXT_LAYOUT, 32);
+structure!(WriteIndirectExecutionSetShaderEXT, WRITE_INDIRECT_EXECUTION_SET_SHADER_EXT_LAYOUT);
 pub static WRITE_INDIRECT_EXECUTION_SET_SHADER_EXT_LAYOUT: Layout = Layout {
     name: "VkWriteIndirectExecutionSetShaderEXT",
     size: 32,
@@ -704,17 +681,17 @@ pub static WRITE_INDIRECT_EXECUTION_SET_SHADER_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("index", 16, 1, Ty::U32),
-        f("shader", 24, 1, Ty::Handle(HandleType::ShaderEXT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "index", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shader", at: 24, ty: Ty::Handle(HandleType::ShaderEXT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::ShaderEXT },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(IndirectCommandsTokenTypeEXT, i32);
@@ -806,13 +783,12 @@ pub static INDIRECT_COMMANDS_INPUT_MODE_FLAG_BITS_EXT_ENUM: EnumDesc = EnumDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetGeneratedCommandsMemoryRequirementsEXTParams {
     pub device: Device,
     pub p_info: Ptr<GeneratedCommandsMemoryRequirementsInfoEXT>,
     pub p_memory_requirements: Ptr<MemoryRequirements2>,
 }
-structure!(GetGeneratedCommandsMemoryRequirementsEXTParams, GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_EXT_PARAMS_LAYOUT, 24);
+image!(GetGeneratedCommandsMemoryRequirementsEXTParams, GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_EXT_PARAMS_LAYOUT);
 pub static GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetGeneratedCommandsMemoryRequirementsEXT",
     size: 24,
@@ -821,9 +797,9 @@ pub static GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_EXT_PARAMS_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&GENERATED_COMMANDS_MEMORY_REQUIREMENTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pMemoryRequirements", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GENERATED_COMMANDS_MEMORY_REQUIREMENTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -835,11 +811,10 @@ pub static GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_EXT_PARAMS_LAYOUT: Layout 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetGeneratedCommandsMemoryRequirementsEXTOutputs {
     pub p_memory_requirements: Ptr<MemoryRequirements2>,
 }
-structure!(GetGeneratedCommandsMemoryRequirementsEXTOutputs, GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_EXT_OUTPUTS_LAYOUT, 8);
+image!(GetGeneratedCommandsMemoryRequirementsEXTOutputs, GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_EXT_OUTPUTS_LAYOUT);
 pub static GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetGeneratedCommandsMemoryRequirementsEXT:outputs",
     size: 8,
@@ -848,7 +823,7 @@ pub static GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_EXT_OUTPUTS_LAYOUT: Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pMemoryRequirements", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -871,13 +846,12 @@ pub static GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_EXT_COMMAND: CommandDesc =
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdPreprocessGeneratedCommandsEXTParams {
     pub command_buffer: CommandBuffer,
     pub p_generated_commands_info: Ptr<GeneratedCommandsInfoEXT>,
     pub state_command_buffer: CommandBuffer,
 }
-structure!(CmdPreprocessGeneratedCommandsEXTParams, CMD_PREPROCESS_GENERATED_COMMANDS_EXT_PARAMS_LAYOUT, 24);
+image!(CmdPreprocessGeneratedCommandsEXTParams, CMD_PREPROCESS_GENERATED_COMMANDS_EXT_PARAMS_LAYOUT);
 pub static CMD_PREPROCESS_GENERATED_COMMANDS_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdPreprocessGeneratedCommandsEXT",
     size: 24,
@@ -886,9 +860,9 @@ pub static CMD_PREPROCESS_GENERATED_COMMANDS_EXT_PARAMS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pGeneratedCommandsInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&GENERATED_COMMANDS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("stateCommandBuffer", 16, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pGeneratedCommandsInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GENERATED_COMMANDS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stateCommandBuffer", at: 16, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -909,13 +883,12 @@ pub static CMD_PREPROCESS_GENERATED_COMMANDS_EXT_COMMAND: CommandDesc = CommandD
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdExecuteGeneratedCommandsEXTParams {
     pub command_buffer: CommandBuffer,
     pub is_preprocessed: Bool32,
     pub p_generated_commands_info: Ptr<GeneratedCommandsInfoEXT>,
 }
-structure!(CmdExecuteGeneratedCommandsEXTParams, CMD_EXECUTE_GENERATED_COMMANDS_EXT_PARAMS_LAYOUT, 24);
+image!(CmdExecuteGeneratedCommandsEXTParams, CMD_EXECUTE_GENERATED_COMMANDS_EXT_PARAMS_LAYOUT);
 pub static CMD_EXECUTE_GENERATED_COMMANDS_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdExecuteGeneratedCommandsEXT",
     size: 24,
@@ -924,15 +897,15 @@ pub static CMD_EXECUTE_GENERATED_COMMANDS_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("isPreprocessed", 8, 1, Ty::Bool32),
-        f("pGeneratedCommandsInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&GENERATED_COMMANDS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "isPreprocessed", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGeneratedCommandsInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GENERATED_COMMANDS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&GENERATED_COMMANDS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdExecuteGeneratedCommandsEXT = unsafe extern "system" fn(CommandBuffer, Bool32, Ptr<GeneratedCommandsInfoEXT>);
@@ -946,14 +919,13 @@ pub static CMD_EXECUTE_GENERATED_COMMANDS_EXT_COMMAND: CommandDesc = CommandDesc
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateIndirectCommandsLayoutEXTParams {
     pub device: Device,
     pub p_create_info: Ptr<IndirectCommandsLayoutCreateInfoEXT>,
     pub p_allocator: Ptr<Opaque>,
     pub p_indirect_commands_layout: Ptr<IndirectCommandsLayoutEXT>,
 }
-structure!(CreateIndirectCommandsLayoutEXTParams, CREATE_INDIRECT_COMMANDS_LAYOUT_EXT_PARAMS_LAYOUT, 32);
+image!(CreateIndirectCommandsLayoutEXTParams, CREATE_INDIRECT_COMMANDS_LAYOUT_EXT_PARAMS_LAYOUT);
 pub static CREATE_INDIRECT_COMMANDS_LAYOUT_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateIndirectCommandsLayoutEXT",
     size: 32,
@@ -962,10 +934,10 @@ pub static CREATE_INDIRECT_COMMANDS_LAYOUT_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_LAYOUT_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pIndirectCommandsLayout", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::IndirectCommandsLayoutEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_LAYOUT_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pIndirectCommandsLayout", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::IndirectCommandsLayoutEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -978,12 +950,11 @@ pub static CREATE_INDIRECT_COMMANDS_LAYOUT_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateIndirectCommandsLayoutEXTOutputs {
     pub result: Result,
     pub p_indirect_commands_layout: Ptr<IndirectCommandsLayoutEXT>,
 }
-structure!(CreateIndirectCommandsLayoutEXTOutputs, CREATE_INDIRECT_COMMANDS_LAYOUT_EXT_OUTPUTS_LAYOUT, 16);
+image!(CreateIndirectCommandsLayoutEXTOutputs, CREATE_INDIRECT_COMMANDS_LAYOUT_EXT_OUTPUTS_LAYOUT);
 pub static CREATE_INDIRECT_COMMANDS_LAYOUT_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateIndirectCommandsLayoutEXT:outputs",
     size: 16,
@@ -992,13 +963,13 @@ pub static CREATE_INDIRECT_COMMANDS_LAYOUT_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pIndirectCommandsLayout", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::IndirectCommandsLayoutEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndirectCommandsLayout", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::IndirectCommandsLayoutEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::IndirectCommandsLayoutEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateIndirectCommandsLayoutEXT = unsafe extern "system" fn(Device, Ptr<IndirectCommandsLayoutCreateInfoEXT>, Ptr<Opaque>, Ptr<IndirectCommandsLayoutEXT>) -> Result;
@@ -1016,13 +987,12 @@ pub static CREATE_INDIRECT_COMMANDS_LAYOUT_EXT_COMMAND: CommandDesc = CommandDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyIndirectCommandsLayoutEXTParams {
     pub device: Device,
     pub indirect_commands_layout: IndirectCommandsLayoutEXT,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyIndirectCommandsLayoutEXTParams, DESTROY_INDIRECT_COMMANDS_LAYOUT_EXT_PARAMS_LAYOUT, 24);
+image!(DestroyIndirectCommandsLayoutEXTParams, DESTROY_INDIRECT_COMMANDS_LAYOUT_EXT_PARAMS_LAYOUT);
 pub static DESTROY_INDIRECT_COMMANDS_LAYOUT_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyIndirectCommandsLayoutEXT",
     size: 24,
@@ -1031,9 +1001,9 @@ pub static DESTROY_INDIRECT_COMMANDS_LAYOUT_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("indirectCommandsLayout", 8, 1, Ty::Handle(HandleType::IndirectCommandsLayoutEXT)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indirectCommandsLayout", at: 8, ty: Ty::Handle(HandleType::IndirectCommandsLayoutEXT), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1054,14 +1024,13 @@ pub static DESTROY_INDIRECT_COMMANDS_LAYOUT_EXT_COMMAND: CommandDesc = CommandDe
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateIndirectExecutionSetEXTParams {
     pub device: Device,
     pub p_create_info: Ptr<IndirectExecutionSetCreateInfoEXT>,
     pub p_allocator: Ptr<Opaque>,
     pub p_indirect_execution_set: Ptr<IndirectExecutionSetEXT>,
 }
-structure!(CreateIndirectExecutionSetEXTParams, CREATE_INDIRECT_EXECUTION_SET_EXT_PARAMS_LAYOUT, 32);
+image!(CreateIndirectExecutionSetEXTParams, CREATE_INDIRECT_EXECUTION_SET_EXT_PARAMS_LAYOUT);
 pub static CREATE_INDIRECT_EXECUTION_SET_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateIndirectExecutionSetEXT",
     size: 32,
@@ -1070,10 +1039,10 @@ pub static CREATE_INDIRECT_EXECUTION_SET_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_EXECUTION_SET_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pIndirectExecutionSet", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::IndirectExecutionSetEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_EXECUTION_SET_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pIndirectExecutionSet", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::IndirectExecutionSetEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1086,12 +1055,11 @@ pub static CREATE_INDIRECT_EXECUTION_SET_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateIndirectExecutionSetEXTOutputs {
     pub result: Result,
     pub p_indirect_execution_set: Ptr<IndirectExecutionSetEXT>,
 }
-structure!(CreateIndirectExecutionSetEXTOutputs, CREATE_INDIRECT_EXECUTION_SET_EXT_OUTPUTS_LAYOUT, 16);
+image!(CreateIndirectExecutionSetEXTOutputs, CREATE_INDIRECT_EXECUTION_SET_EXT_OUTPUTS_LAYOUT);
 pub static CREATE_INDIRECT_EXECUTION_SET_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateIndirectExecutionSetEXT:outputs",
     size: 16,
@@ -1100,13 +1068,13 @@ pub static CREATE_INDIRECT_EXECUTION_SET_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pIndirectExecutionSet", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::IndirectExecutionSetEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndirectExecutionSet", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::IndirectExecutionSetEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::IndirectExecutionSetEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateIndirectExecutionSetEXT = unsafe extern "system" fn(Device, Ptr<IndirectExecutionSetCreateInfoEXT>, Ptr<Opaque>, Ptr<IndirectExecutionSetEXT>) -> Result;
@@ -1124,13 +1092,12 @@ pub static CREATE_INDIRECT_EXECUTION_SET_EXT_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyIndirectExecutionSetEXTParams {
     pub device: Device,
     pub indirect_execution_set: IndirectExecutionSetEXT,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyIndirectExecutionSetEXTParams, DESTROY_INDIRECT_EXECUTION_SET_EXT_PARAMS_LAYOUT, 24);
+image!(DestroyIndirectExecutionSetEXTParams, DESTROY_INDIRECT_EXECUTION_SET_EXT_PARAMS_LAYOUT);
 pub static DESTROY_INDIRECT_EXECUTION_SET_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyIndirectExecutionSetEXT",
     size: 24,
@@ -1139,9 +1106,9 @@ pub static DESTROY_INDIRECT_EXECUTION_SET_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("indirectExecutionSet", 8, 1, Ty::Handle(HandleType::IndirectExecutionSetEXT)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indirectExecutionSet", at: 8, ty: Ty::Handle(HandleType::IndirectExecutionSetEXT), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1162,14 +1129,13 @@ pub static DESTROY_INDIRECT_EXECUTION_SET_EXT_COMMAND: CommandDesc = CommandDesc
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct UpdateIndirectExecutionSetPipelineEXTParams {
     pub device: Device,
     pub indirect_execution_set: IndirectExecutionSetEXT,
     pub execution_set_write_count: u32,
     pub p_execution_set_writes: Ptr<WriteIndirectExecutionSetPipelineEXT>,
 }
-structure!(UpdateIndirectExecutionSetPipelineEXTParams, UPDATE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_PARAMS_LAYOUT, 32);
+image!(UpdateIndirectExecutionSetPipelineEXTParams, UPDATE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_PARAMS_LAYOUT);
 pub static UPDATE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkUpdateIndirectExecutionSetPipelineEXT",
     size: 32,
@@ -1178,18 +1144,18 @@ pub static UPDATE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_PARAMS_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("indirectExecutionSet", 8, 1, Ty::Handle(HandleType::IndirectExecutionSetEXT)).extern_sync(),
-        f("executionSetWriteCount", 16, 1, Ty::U32),
-        f("pExecutionSetWrites", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&WRITE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indirectExecutionSet", at: 8, ty: Ty::Handle(HandleType::IndirectExecutionSetEXT), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "executionSetWriteCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExecutionSetWrites", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&WRITE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::IndirectExecutionSetEXT },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&WRITE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&WRITE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(20, 4)],
-    keep: &[s(16, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
+    keep: &[Span { at: 16, size: 4 }],
 };
 pub type FnUpdateIndirectExecutionSetPipelineEXT = unsafe extern "system" fn(Device, IndirectExecutionSetEXT, u32, Ptr<WriteIndirectExecutionSetPipelineEXT>);
 pub static UPDATE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_COMMAND: CommandDesc = CommandDesc {
@@ -1202,14 +1168,13 @@ pub static UPDATE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_COMMAND: CommandDesc = Com
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct UpdateIndirectExecutionSetShaderEXTParams {
     pub device: Device,
     pub indirect_execution_set: IndirectExecutionSetEXT,
     pub execution_set_write_count: u32,
     pub p_execution_set_writes: Ptr<WriteIndirectExecutionSetShaderEXT>,
 }
-structure!(UpdateIndirectExecutionSetShaderEXTParams, UPDATE_INDIRECT_EXECUTION_SET_SHADER_EXT_PARAMS_LAYOUT, 32);
+image!(UpdateIndirectExecutionSetShaderEXTParams, UPDATE_INDIRECT_EXECUTION_SET_SHADER_EXT_PARAMS_LAYOUT);
 pub static UPDATE_INDIRECT_EXECUTION_SET_SHADER_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkUpdateIndirectExecutionSetShaderEXT",
     size: 32,
@@ -1218,18 +1183,18 @@ pub static UPDATE_INDIRECT_EXECUTION_SET_SHADER_EXT_PARAMS_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("indirectExecutionSet", 8, 1, Ty::Handle(HandleType::IndirectExecutionSetEXT)).extern_sync(),
-        f("executionSetWriteCount", 16, 1, Ty::U32),
-        f("pExecutionSetWrites", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&WRITE_INDIRECT_EXECUTION_SET_SHADER_EXT_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indirectExecutionSet", at: 8, ty: Ty::Handle(HandleType::IndirectExecutionSetEXT), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "executionSetWriteCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExecutionSetWrites", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&WRITE_INDIRECT_EXECUTION_SET_SHADER_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::IndirectExecutionSetEXT },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&WRITE_INDIRECT_EXECUTION_SET_SHADER_EXT_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&WRITE_INDIRECT_EXECUTION_SET_SHADER_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(20, 4)],
-    keep: &[s(16, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
+    keep: &[Span { at: 16, size: 4 }],
 };
 pub type FnUpdateIndirectExecutionSetShaderEXT = unsafe extern "system" fn(Device, IndirectExecutionSetEXT, u32, Ptr<WriteIndirectExecutionSetShaderEXT>);
 pub static UPDATE_INDIRECT_EXECUTION_SET_SHADER_EXT_COMMAND: CommandDesc = CommandDesc {

@@ -2,13 +2,12 @@
 // VK_EXT_device_memory_report.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDeviceMemoryReportFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub device_memory_report: Bool32,
 }
-structure!(PhysicalDeviceDeviceMemoryReportFeaturesEXT, PHYSICAL_DEVICE_DEVICE_MEMORY_REPORT_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceDeviceMemoryReportFeaturesEXT, PHYSICAL_DEVICE_DEVICE_MEMORY_REPORT_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_DEVICE_MEMORY_REPORT_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDeviceMemoryReportFeaturesEXT",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_DEVICE_MEMORY_REPORT_FEATURES_EXT_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("deviceMemoryReport", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "deviceMemoryReport", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceDeviceMemoryReportCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -37,7 +35,7 @@ pub struct DeviceDeviceMemoryReportCreateInfoEXT {
     pub pfn_user_callback: FnPtr,
     pub p_user_data: Ptr<Opaque>,
 }
-structure!(DeviceDeviceMemoryReportCreateInfoEXT, DEVICE_DEVICE_MEMORY_REPORT_CREATE_INFO_EXT_LAYOUT, 40);
+structure!(DeviceDeviceMemoryReportCreateInfoEXT, DEVICE_DEVICE_MEMORY_REPORT_CREATE_INFO_EXT_LAYOUT);
 pub static DEVICE_DEVICE_MEMORY_REPORT_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkDeviceDeviceMemoryReportCreateInfoEXT",
     size: 40,
@@ -46,23 +44,22 @@ pub static DEVICE_DEVICE_MEMORY_REPORT_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32),
-        f("pfnUserCallback", 24, 1, Ty::Opaque),
-        f("pUserData", 32, 1, Ty::Opaque).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pfnUserCallback", at: 24, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pUserData", at: 32, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 24 },
         Work::Opaque { at: 32 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceMemoryReportCallbackDataEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -74,7 +71,7 @@ pub struct DeviceMemoryReportCallbackDataEXT {
     pub object_handle: u64,
     pub heap_index: u32,
 }
-structure!(DeviceMemoryReportCallbackDataEXT, DEVICE_MEMORY_REPORT_CALLBACK_DATA_EXT_LAYOUT, 64);
+structure!(DeviceMemoryReportCallbackDataEXT, DEVICE_MEMORY_REPORT_CALLBACK_DATA_EXT_LAYOUT);
 pub static DEVICE_MEMORY_REPORT_CALLBACK_DATA_EXT_LAYOUT: Layout = Layout {
     name: "VkDeviceMemoryReportCallbackDataEXT",
     size: 64,
@@ -83,22 +80,22 @@ pub static DEVICE_MEMORY_REPORT_CALLBACK_DATA_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32),
-        f("type", 20, 1, Ty::Enum(&DEVICE_MEMORY_REPORT_EVENT_TYPE_EXT_ENUM)),
-        f("memoryObjectId", 24, 1, Ty::U64),
-        f("size", 32, 1, Ty::U64),
-        f("objectType", 40, 1, Ty::Enum(&OBJECT_TYPE_ENUM)),
-        f("objectHandle", 48, 1, Ty::TypedHandle),
-        f("heapIndex", 56, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "type", at: 20, ty: Ty::Enum(&DEVICE_MEMORY_REPORT_EVENT_TYPE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryObjectId", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "objectType", at: 40, ty: Ty::Enum(&OBJECT_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "objectHandle", at: 48, ty: Ty::TypedHandle, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "heapIndex", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::TypedHandle { at: 48, ty: here(40, 4), numbering: ObjectNumbering::ObjectType },
+        Work::TypedHandle { at: 48, ty: Place { through: Place::HERE, at: 40, width: 4 }, numbering: ObjectNumbering::ObjectType },
     ],
-    gaps: &[s(4, 4), s(44, 4), s(60, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }, Span { at: 60, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(DeviceMemoryReportFlagsEXT, u32);

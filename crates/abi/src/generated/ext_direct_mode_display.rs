@@ -2,12 +2,11 @@
 // VK_EXT_direct_mode_display.
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ReleaseDisplayEXTParams {
     pub physical_device: PhysicalDevice,
     pub display: DisplayKHR,
 }
-structure!(ReleaseDisplayEXTParams, RELEASE_DISPLAY_EXT_PARAMS_LAYOUT, 16);
+image!(ReleaseDisplayEXTParams, RELEASE_DISPLAY_EXT_PARAMS_LAYOUT);
 pub static RELEASE_DISPLAY_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkReleaseDisplayEXT",
     size: 16,
@@ -16,8 +15,8 @@ pub static RELEASE_DISPLAY_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("display", 8, 1, Ty::Handle(HandleType::DisplayKHR)),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "display", at: 8, ty: Ty::Handle(HandleType::DisplayKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -28,11 +27,10 @@ pub static RELEASE_DISPLAY_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ReleaseDisplayEXTOutputs {
     pub result: Result,
 }
-structure!(ReleaseDisplayEXTOutputs, RELEASE_DISPLAY_EXT_OUTPUTS_LAYOUT, 8);
+image!(ReleaseDisplayEXTOutputs, RELEASE_DISPLAY_EXT_OUTPUTS_LAYOUT);
 pub static RELEASE_DISPLAY_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkReleaseDisplayEXT:outputs",
     size: 8,
@@ -41,10 +39,10 @@ pub static RELEASE_DISPLAY_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnReleaseDisplayEXT = unsafe extern "system" fn(PhysicalDevice, DisplayKHR) -> Result;

@@ -2,13 +2,12 @@
 // VK_EXT_discard_rectangles.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDiscardRectanglePropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_discard_rectangles: u32,
 }
-structure!(PhysicalDeviceDiscardRectanglePropertiesEXT, PHYSICAL_DEVICE_DISCARD_RECTANGLE_PROPERTIES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceDiscardRectanglePropertiesEXT, PHYSICAL_DEVICE_DISCARD_RECTANGLE_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_DISCARD_RECTANGLE_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDiscardRectanglePropertiesEXT",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_DISCARD_RECTANGLE_PROPERTIES_EXT_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxDiscardRectangles", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxDiscardRectangles", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineDiscardRectangleStateCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -38,7 +36,7 @@ pub struct PipelineDiscardRectangleStateCreateInfoEXT {
     pub discard_rectangle_count: u32,
     pub p_discard_rectangles: Ptr<Rect2D>,
 }
-structure!(PipelineDiscardRectangleStateCreateInfoEXT, PIPELINE_DISCARD_RECTANGLE_STATE_CREATE_INFO_EXT_LAYOUT, 40);
+structure!(PipelineDiscardRectangleStateCreateInfoEXT, PIPELINE_DISCARD_RECTANGLE_STATE_CREATE_INFO_EXT_LAYOUT);
 pub static PIPELINE_DISCARD_RECTANGLE_STATE_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkPipelineDiscardRectangleStateCreateInfoEXT",
     size: 40,
@@ -47,19 +45,19 @@ pub static PIPELINE_DISCARD_RECTANGLE_STATE_CREATE_INFO_EXT_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("discardRectangleMode", 20, 1, Ty::Enum(&DISCARD_RECTANGLE_MODE_EXT_ENUM)),
-        f("discardRectangleCount", 24, 1, Ty::U32).optional(),
-        f("pDiscardRectangles", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(here(24, 4)), read: Read::Rule(ReadRule::DiscardRectanglesStatic), direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "discardRectangleMode", at: 20, ty: Ty::Enum(&DISCARD_RECTANGLE_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "discardRectangleCount", at: 24, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDiscardRectangles", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Rule(ReadRule::DiscardRectanglesStatic), direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(here(24, 4)), read: Read::Rule(ReadRule::DiscardRectanglesStatic), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Rule(ReadRule::DiscardRectanglesStatic), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4), s(24, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }],
 };
 
 newtype!(PipelineDiscardRectangleStateCreateFlagsEXT, u32);
@@ -79,14 +77,13 @@ pub static DISCARD_RECTANGLE_MODE_EXT_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetDiscardRectangleEXTParams {
     pub command_buffer: CommandBuffer,
     pub first_discard_rectangle: u32,
     pub discard_rectangle_count: u32,
     pub p_discard_rectangles: Ptr<Rect2D>,
 }
-structure!(CmdSetDiscardRectangleEXTParams, CMD_SET_DISCARD_RECTANGLE_EXT_PARAMS_LAYOUT, 24);
+image!(CmdSetDiscardRectangleEXTParams, CMD_SET_DISCARD_RECTANGLE_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_DISCARD_RECTANGLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetDiscardRectangleEXT",
     size: 24,
@@ -95,17 +92,17 @@ pub static CMD_SET_DISCARD_RECTANGLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("firstDiscardRectangle", 8, 1, Ty::U32),
-        f("discardRectangleCount", 12, 1, Ty::U32),
-        f("pDiscardRectangles", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "firstDiscardRectangle", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "discardRectangleCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDiscardRectangles", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(12, 4)],
+    keep: &[Span { at: 12, size: 4 }],
 };
 pub type FnCmdSetDiscardRectangleEXT = unsafe extern "system" fn(CommandBuffer, u32, u32, Ptr<Rect2D>);
 pub static CMD_SET_DISCARD_RECTANGLE_EXT_COMMAND: CommandDesc = CommandDesc {
@@ -118,12 +115,11 @@ pub static CMD_SET_DISCARD_RECTANGLE_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetDiscardRectangleEnableEXTParams {
     pub command_buffer: CommandBuffer,
     pub discard_rectangle_enable: Bool32,
 }
-structure!(CmdSetDiscardRectangleEnableEXTParams, CMD_SET_DISCARD_RECTANGLE_ENABLE_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetDiscardRectangleEnableEXTParams, CMD_SET_DISCARD_RECTANGLE_ENABLE_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_DISCARD_RECTANGLE_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetDiscardRectangleEnableEXT",
     size: 16,
@@ -132,13 +128,13 @@ pub static CMD_SET_DISCARD_RECTANGLE_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("discardRectangleEnable", 8, 1, Ty::Bool32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "discardRectangleEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetDiscardRectangleEnableEXT = unsafe extern "system" fn(CommandBuffer, Bool32);
@@ -152,12 +148,11 @@ pub static CMD_SET_DISCARD_RECTANGLE_ENABLE_EXT_COMMAND: CommandDesc = CommandDe
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetDiscardRectangleModeEXTParams {
     pub command_buffer: CommandBuffer,
     pub discard_rectangle_mode: DiscardRectangleModeEXT,
 }
-structure!(CmdSetDiscardRectangleModeEXTParams, CMD_SET_DISCARD_RECTANGLE_MODE_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetDiscardRectangleModeEXTParams, CMD_SET_DISCARD_RECTANGLE_MODE_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_DISCARD_RECTANGLE_MODE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetDiscardRectangleModeEXT",
     size: 16,
@@ -166,13 +161,13 @@ pub static CMD_SET_DISCARD_RECTANGLE_MODE_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("discardRectangleMode", 8, 1, Ty::Enum(&DISCARD_RECTANGLE_MODE_EXT_ENUM)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "discardRectangleMode", at: 8, ty: Ty::Enum(&DISCARD_RECTANGLE_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetDiscardRectangleModeEXT = unsafe extern "system" fn(CommandBuffer, DiscardRectangleModeEXT);

@@ -2,13 +2,12 @@
 // VK_EXT_display_control.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DisplayPowerInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub power_state: DisplayPowerStateEXT,
 }
-structure!(DisplayPowerInfoEXT, DISPLAY_POWER_INFO_EXT_LAYOUT, 24);
+structure!(DisplayPowerInfoEXT, DISPLAY_POWER_INFO_EXT_LAYOUT);
 pub static DISPLAY_POWER_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkDisplayPowerInfoEXT",
     size: 24,
@@ -17,25 +16,24 @@ pub static DISPLAY_POWER_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("powerState", 16, 1, Ty::Enum(&DISPLAY_POWER_STATE_EXT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "powerState", at: 16, ty: Ty::Enum(&DISPLAY_POWER_STATE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceEventInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub device_event: DeviceEventTypeEXT,
 }
-structure!(DeviceEventInfoEXT, DEVICE_EVENT_INFO_EXT_LAYOUT, 24);
+structure!(DeviceEventInfoEXT, DEVICE_EVENT_INFO_EXT_LAYOUT);
 pub static DEVICE_EVENT_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkDeviceEventInfoEXT",
     size: 24,
@@ -44,25 +42,24 @@ pub static DEVICE_EVENT_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("deviceEvent", 16, 1, Ty::Enum(&DEVICE_EVENT_TYPE_EXT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "deviceEvent", at: 16, ty: Ty::Enum(&DEVICE_EVENT_TYPE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DisplayEventInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub display_event: DisplayEventTypeEXT,
 }
-structure!(DisplayEventInfoEXT, DISPLAY_EVENT_INFO_EXT_LAYOUT, 24);
+structure!(DisplayEventInfoEXT, DISPLAY_EVENT_INFO_EXT_LAYOUT);
 pub static DISPLAY_EVENT_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkDisplayEventInfoEXT",
     size: 24,
@@ -71,25 +68,24 @@ pub static DISPLAY_EVENT_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("displayEvent", 16, 1, Ty::Enum(&DISPLAY_EVENT_TYPE_EXT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "displayEvent", at: 16, ty: Ty::Enum(&DISPLAY_EVENT_TYPE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SwapchainCounterCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub surface_counters: SurfaceCounterFlagsEXT,
 }
-structure!(SwapchainCounterCreateInfoEXT, SWAPCHAIN_COUNTER_CREATE_INFO_EXT_LAYOUT, 24);
+structure!(SwapchainCounterCreateInfoEXT, SWAPCHAIN_COUNTER_CREATE_INFO_EXT_LAYOUT);
 pub static SWAPCHAIN_COUNTER_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkSwapchainCounterCreateInfoEXT",
     size: 24,
@@ -98,15 +94,15 @@ pub static SWAPCHAIN_COUNTER_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("surfaceCounters", 16, 1, Ty::Flags(&SURFACE_COUNTER_FLAG_BITS_EXT_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "surfaceCounters", at: 16, ty: Ty::Flags(&SURFACE_COUNTER_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(DisplayPowerStateEXT, i32);
@@ -150,13 +146,12 @@ pub static DISPLAY_EVENT_TYPE_EXT_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DisplayPowerControlEXTParams {
     pub device: Device,
     pub display: DisplayKHR,
     pub p_display_power_info: Ptr<DisplayPowerInfoEXT>,
 }
-structure!(DisplayPowerControlEXTParams, DISPLAY_POWER_CONTROL_EXT_PARAMS_LAYOUT, 24);
+image!(DisplayPowerControlEXTParams, DISPLAY_POWER_CONTROL_EXT_PARAMS_LAYOUT);
 pub static DISPLAY_POWER_CONTROL_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDisplayPowerControlEXT",
     size: 24,
@@ -165,9 +160,9 @@ pub static DISPLAY_POWER_CONTROL_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("display", 8, 1, Ty::Handle(HandleType::DisplayKHR)),
-        f("pDisplayPowerInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_POWER_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "display", at: 8, ty: Ty::Handle(HandleType::DisplayKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDisplayPowerInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_POWER_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -179,11 +174,10 @@ pub static DISPLAY_POWER_CONTROL_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DisplayPowerControlEXTOutputs {
     pub result: Result,
 }
-structure!(DisplayPowerControlEXTOutputs, DISPLAY_POWER_CONTROL_EXT_OUTPUTS_LAYOUT, 8);
+image!(DisplayPowerControlEXTOutputs, DISPLAY_POWER_CONTROL_EXT_OUTPUTS_LAYOUT);
 pub static DISPLAY_POWER_CONTROL_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkDisplayPowerControlEXT:outputs",
     size: 8,
@@ -192,10 +186,10 @@ pub static DISPLAY_POWER_CONTROL_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnDisplayPowerControlEXT = unsafe extern "system" fn(Device, DisplayKHR, Ptr<DisplayPowerInfoEXT>) -> Result;
@@ -213,14 +207,13 @@ pub static DISPLAY_POWER_CONTROL_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct RegisterDeviceEventEXTParams {
     pub device: Device,
     pub p_device_event_info: Ptr<DeviceEventInfoEXT>,
     pub p_allocator: Ptr<Opaque>,
     pub p_fence: Ptr<Fence>,
 }
-structure!(RegisterDeviceEventEXTParams, REGISTER_DEVICE_EVENT_EXT_PARAMS_LAYOUT, 32);
+image!(RegisterDeviceEventEXTParams, REGISTER_DEVICE_EVENT_EXT_PARAMS_LAYOUT);
 pub static REGISTER_DEVICE_EVENT_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkRegisterDeviceEventEXT",
     size: 32,
@@ -229,10 +222,10 @@ pub static REGISTER_DEVICE_EVENT_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pDeviceEventInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_EVENT_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pFence", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Fence), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDeviceEventInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_EVENT_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pFence", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Fence), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -245,12 +238,11 @@ pub static REGISTER_DEVICE_EVENT_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct RegisterDeviceEventEXTOutputs {
     pub result: Result,
     pub p_fence: Ptr<Fence>,
 }
-structure!(RegisterDeviceEventEXTOutputs, REGISTER_DEVICE_EVENT_EXT_OUTPUTS_LAYOUT, 16);
+image!(RegisterDeviceEventEXTOutputs, REGISTER_DEVICE_EVENT_EXT_OUTPUTS_LAYOUT);
 pub static REGISTER_DEVICE_EVENT_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkRegisterDeviceEventEXT:outputs",
     size: 16,
@@ -259,13 +251,13 @@ pub static REGISTER_DEVICE_EVENT_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pFence", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Fence), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFence", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Fence), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::Fence), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnRegisterDeviceEventEXT = unsafe extern "system" fn(Device, Ptr<DeviceEventInfoEXT>, Ptr<Opaque>, Ptr<Fence>) -> Result;
@@ -283,7 +275,6 @@ pub static REGISTER_DEVICE_EVENT_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct RegisterDisplayEventEXTParams {
     pub device: Device,
     pub display: DisplayKHR,
@@ -291,7 +282,7 @@ pub struct RegisterDisplayEventEXTParams {
     pub p_allocator: Ptr<Opaque>,
     pub p_fence: Ptr<Fence>,
 }
-structure!(RegisterDisplayEventEXTParams, REGISTER_DISPLAY_EVENT_EXT_PARAMS_LAYOUT, 40);
+image!(RegisterDisplayEventEXTParams, REGISTER_DISPLAY_EVENT_EXT_PARAMS_LAYOUT);
 pub static REGISTER_DISPLAY_EVENT_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkRegisterDisplayEventEXT",
     size: 40,
@@ -300,11 +291,11 @@ pub static REGISTER_DISPLAY_EVENT_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("display", 8, 1, Ty::Handle(HandleType::DisplayKHR)),
-        f("pDisplayEventInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_EVENT_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 24, 1, Ty::Opaque).optional(),
-        f("pFence", 32, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Fence), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "display", at: 8, ty: Ty::Handle(HandleType::DisplayKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDisplayEventInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_EVENT_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 24, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pFence", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Fence), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -318,12 +309,11 @@ pub static REGISTER_DISPLAY_EVENT_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct RegisterDisplayEventEXTOutputs {
     pub result: Result,
     pub p_fence: Ptr<Fence>,
 }
-structure!(RegisterDisplayEventEXTOutputs, REGISTER_DISPLAY_EVENT_EXT_OUTPUTS_LAYOUT, 16);
+image!(RegisterDisplayEventEXTOutputs, REGISTER_DISPLAY_EVENT_EXT_OUTPUTS_LAYOUT);
 pub static REGISTER_DISPLAY_EVENT_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkRegisterDisplayEventEXT:outputs",
     size: 16,
@@ -332,13 +322,13 @@ pub static REGISTER_DISPLAY_EVENT_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pFence", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Fence), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFence", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Fence), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::Fence), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnRegisterDisplayEventEXT = unsafe extern "system" fn(Device, DisplayKHR, Ptr<DisplayEventInfoEXT>, Ptr<Opaque>, Ptr<Fence>) -> Result;
@@ -356,14 +346,13 @@ pub static REGISTER_DISPLAY_EVENT_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetSwapchainCounterEXTParams {
     pub device: Device,
     pub swapchain: SwapchainKHR,
     pub counter: SurfaceCounterFlagBitsEXT,
     pub p_counter_value: Ptr<u64>,
 }
-structure!(GetSwapchainCounterEXTParams, GET_SWAPCHAIN_COUNTER_EXT_PARAMS_LAYOUT, 32);
+image!(GetSwapchainCounterEXTParams, GET_SWAPCHAIN_COUNTER_EXT_PARAMS_LAYOUT);
 pub static GET_SWAPCHAIN_COUNTER_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetSwapchainCounterEXT",
     size: 32,
@@ -372,27 +361,26 @@ pub static GET_SWAPCHAIN_COUNTER_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("swapchain", 8, 1, Ty::Handle(HandleType::SwapchainKHR)),
-        f("counter", 16, 1, Ty::Flags(&SURFACE_COUNTER_FLAG_BITS_EXT_ENUM)),
-        f("pCounterValue", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "counter", at: 16, ty: Ty::Flags(&SURFACE_COUNTER_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCounterValue", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetSwapchainCounterEXTOutputs {
     pub result: Result,
     pub p_counter_value: Ptr<u64>,
 }
-structure!(GetSwapchainCounterEXTOutputs, GET_SWAPCHAIN_COUNTER_EXT_OUTPUTS_LAYOUT, 16);
+image!(GetSwapchainCounterEXTOutputs, GET_SWAPCHAIN_COUNTER_EXT_OUTPUTS_LAYOUT);
 pub static GET_SWAPCHAIN_COUNTER_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetSwapchainCounterEXT:outputs",
     size: 16,
@@ -401,13 +389,13 @@ pub static GET_SWAPCHAIN_COUNTER_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pCounterValue", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCounterValue", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetSwapchainCounterEXT = unsafe extern "system" fn(Device, SwapchainKHR, SurfaceCounterFlagBitsEXT, Ptr<u64>) -> Result;

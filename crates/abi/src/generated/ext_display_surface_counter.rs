@@ -2,7 +2,6 @@
 // VK_EXT_display_surface_counter.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SurfaceCapabilities2EXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -18,7 +17,7 @@ pub struct SurfaceCapabilities2EXT {
     pub supported_usage_flags: ImageUsageFlags,
     pub supported_surface_counters: SurfaceCounterFlagsEXT,
 }
-structure!(SurfaceCapabilities2EXT, SURFACE_CAPABILITIES2_EXT_LAYOUT, 72);
+structure!(SurfaceCapabilities2EXT, SURFACE_CAPABILITIES2_EXT_LAYOUT);
 pub static SURFACE_CAPABILITIES2_EXT_LAYOUT: Layout = Layout {
     name: "VkSurfaceCapabilities2EXT",
     size: 72,
@@ -27,25 +26,25 @@ pub static SURFACE_CAPABILITIES2_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("minImageCount", 16, 1, Ty::U32),
-        f("maxImageCount", 20, 1, Ty::U32),
-        f("currentExtent", 24, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("minImageExtent", 32, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("maxImageExtent", 40, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("maxImageArrayLayers", 48, 1, Ty::U32),
-        f("supportedTransforms", 52, 1, Ty::Flags(&SURFACE_TRANSFORM_FLAG_BITS_KHR_ENUM)),
-        f("currentTransform", 56, 1, Ty::Flags(&SURFACE_TRANSFORM_FLAG_BITS_KHR_ENUM)),
-        f("supportedCompositeAlpha", 60, 1, Ty::Flags(&COMPOSITE_ALPHA_FLAG_BITS_KHR_ENUM)),
-        f("supportedUsageFlags", 64, 1, Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM)),
-        f("supportedSurfaceCounters", 68, 1, Ty::Flags(&SURFACE_COUNTER_FLAG_BITS_EXT_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "minImageCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxImageCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "currentExtent", at: 24, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minImageExtent", at: 32, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxImageExtent", at: 40, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxImageArrayLayers", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "supportedTransforms", at: 52, ty: Ty::Flags(&SURFACE_TRANSFORM_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "currentTransform", at: 56, ty: Ty::Flags(&SURFACE_TRANSFORM_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "supportedCompositeAlpha", at: 60, ty: Ty::Flags(&COMPOSITE_ALPHA_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "supportedUsageFlags", at: 64, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "supportedSurfaceCounters", at: 68, ty: Ty::Flags(&SURFACE_COUNTER_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(SurfaceCounterFlagsEXT, u32);
@@ -62,13 +61,12 @@ pub static SURFACE_COUNTER_FLAG_BITS_EXT_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceSurfaceCapabilities2EXTParams {
     pub physical_device: PhysicalDevice,
     pub surface: SurfaceKHR,
     pub p_surface_capabilities: Ptr<SurfaceCapabilities2EXT>,
 }
-structure!(GetPhysicalDeviceSurfaceCapabilities2EXTParams, GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_EXT_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceSurfaceCapabilities2EXTParams, GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_EXT_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceSurfaceCapabilities2EXT",
     size: 24,
@@ -77,9 +75,9 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_EXT_PARAMS_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("surface", 8, 1, Ty::Handle(HandleType::SurfaceKHR)),
-        f("pSurfaceCapabilities", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_CAPABILITIES2_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "surface", at: 8, ty: Ty::Handle(HandleType::SurfaceKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurfaceCapabilities", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_CAPABILITIES2_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -91,12 +89,11 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_EXT_PARAMS_LAYOUT: Layout =
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceSurfaceCapabilities2EXTOutputs {
     pub result: Result,
     pub p_surface_capabilities: Ptr<SurfaceCapabilities2EXT>,
 }
-structure!(GetPhysicalDeviceSurfaceCapabilities2EXTOutputs, GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_EXT_OUTPUTS_LAYOUT, 16);
+image!(GetPhysicalDeviceSurfaceCapabilities2EXTOutputs, GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_EXT_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceSurfaceCapabilities2EXT:outputs",
     size: 16,
@@ -105,13 +102,13 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_EXT_OUTPUTS_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pSurfaceCapabilities", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_CAPABILITIES2_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurfaceCapabilities", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_CAPABILITIES2_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SURFACE_CAPABILITIES2_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceSurfaceCapabilities2EXT = unsafe extern "system" fn(PhysicalDevice, SurfaceKHR, Ptr<SurfaceCapabilities2EXT>) -> Result;

@@ -2,7 +2,6 @@
 // VK_EXT_extended_dynamic_state2.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceExtendedDynamicState2FeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct PhysicalDeviceExtendedDynamicState2FeaturesEXT {
     pub extended_dynamic_state2_logic_op: Bool32,
     pub extended_dynamic_state2_patch_control_points: Bool32,
 }
-structure!(PhysicalDeviceExtendedDynamicState2FeaturesEXT, PHYSICAL_DEVICE_EXTENDED_DYNAMIC_STATE2_FEATURES_EXT_LAYOUT, 32);
+structure!(PhysicalDeviceExtendedDynamicState2FeaturesEXT, PHYSICAL_DEVICE_EXTENDED_DYNAMIC_STATE2_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_EXTENDED_DYNAMIC_STATE2_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceExtendedDynamicState2FeaturesEXT",
     size: 32,
@@ -19,26 +18,25 @@ pub static PHYSICAL_DEVICE_EXTENDED_DYNAMIC_STATE2_FEATURES_EXT_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("extendedDynamicState2", 16, 1, Ty::Bool32),
-        f("extendedDynamicState2LogicOp", 20, 1, Ty::Bool32),
-        f("extendedDynamicState2PatchControlPoints", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "extendedDynamicState2", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState2LogicOp", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState2PatchControlPoints", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetPatchControlPointsEXTParams {
     pub command_buffer: CommandBuffer,
     pub patch_control_points: u32,
 }
-structure!(CmdSetPatchControlPointsEXTParams, CMD_SET_PATCH_CONTROL_POINTS_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetPatchControlPointsEXTParams, CMD_SET_PATCH_CONTROL_POINTS_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_PATCH_CONTROL_POINTS_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetPatchControlPointsEXT",
     size: 16,
@@ -47,13 +45,13 @@ pub static CMD_SET_PATCH_CONTROL_POINTS_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("patchControlPoints", 8, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "patchControlPoints", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetPatchControlPointsEXT = unsafe extern "system" fn(CommandBuffer, u32);
@@ -67,12 +65,11 @@ pub static CMD_SET_PATCH_CONTROL_POINTS_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetLogicOpEXTParams {
     pub command_buffer: CommandBuffer,
     pub logic_op: LogicOp,
 }
-structure!(CmdSetLogicOpEXTParams, CMD_SET_LOGIC_OP_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetLogicOpEXTParams, CMD_SET_LOGIC_OP_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_LOGIC_OP_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetLogicOpEXT",
     size: 16,
@@ -81,13 +78,13 @@ pub static CMD_SET_LOGIC_OP_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("logicOp", 8, 1, Ty::Enum(&LOGIC_OP_ENUM)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "logicOp", at: 8, ty: Ty::Enum(&LOGIC_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetLogicOpEXT = unsafe extern "system" fn(CommandBuffer, LogicOp);

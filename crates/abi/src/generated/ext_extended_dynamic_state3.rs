@@ -2,7 +2,6 @@
 // VK_EXT_extended_dynamic_state3.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceExtendedDynamicState3FeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -38,7 +37,7 @@ pub struct PhysicalDeviceExtendedDynamicState3FeaturesEXT {
     pub extended_dynamic_state3_representative_fragment_test_enable: Bool32,
     pub extended_dynamic_state3_shading_rate_image_enable: Bool32,
 }
-structure!(PhysicalDeviceExtendedDynamicState3FeaturesEXT, PHYSICAL_DEVICE_EXTENDED_DYNAMIC_STATE3_FEATURES_EXT_LAYOUT, 144);
+structure!(PhysicalDeviceExtendedDynamicState3FeaturesEXT, PHYSICAL_DEVICE_EXTENDED_DYNAMIC_STATE3_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_EXTENDED_DYNAMIC_STATE3_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceExtendedDynamicState3FeaturesEXT",
     size: 144,
@@ -47,55 +46,54 @@ pub static PHYSICAL_DEVICE_EXTENDED_DYNAMIC_STATE3_FEATURES_EXT_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("extendedDynamicState3TessellationDomainOrigin", 16, 1, Ty::Bool32),
-        f("extendedDynamicState3DepthClampEnable", 20, 1, Ty::Bool32),
-        f("extendedDynamicState3PolygonMode", 24, 1, Ty::Bool32),
-        f("extendedDynamicState3RasterizationSamples", 28, 1, Ty::Bool32),
-        f("extendedDynamicState3SampleMask", 32, 1, Ty::Bool32),
-        f("extendedDynamicState3AlphaToCoverageEnable", 36, 1, Ty::Bool32),
-        f("extendedDynamicState3AlphaToOneEnable", 40, 1, Ty::Bool32),
-        f("extendedDynamicState3LogicOpEnable", 44, 1, Ty::Bool32),
-        f("extendedDynamicState3ColorBlendEnable", 48, 1, Ty::Bool32),
-        f("extendedDynamicState3ColorBlendEquation", 52, 1, Ty::Bool32),
-        f("extendedDynamicState3ColorWriteMask", 56, 1, Ty::Bool32),
-        f("extendedDynamicState3RasterizationStream", 60, 1, Ty::Bool32),
-        f("extendedDynamicState3ConservativeRasterizationMode", 64, 1, Ty::Bool32),
-        f("extendedDynamicState3ExtraPrimitiveOverestimationSize", 68, 1, Ty::Bool32),
-        f("extendedDynamicState3DepthClipEnable", 72, 1, Ty::Bool32),
-        f("extendedDynamicState3SampleLocationsEnable", 76, 1, Ty::Bool32),
-        f("extendedDynamicState3ColorBlendAdvanced", 80, 1, Ty::Bool32),
-        f("extendedDynamicState3ProvokingVertexMode", 84, 1, Ty::Bool32),
-        f("extendedDynamicState3LineRasterizationMode", 88, 1, Ty::Bool32),
-        f("extendedDynamicState3LineStippleEnable", 92, 1, Ty::Bool32),
-        f("extendedDynamicState3DepthClipNegativeOneToOne", 96, 1, Ty::Bool32),
-        f("extendedDynamicState3ViewportWScalingEnable", 100, 1, Ty::Bool32),
-        f("extendedDynamicState3ViewportSwizzle", 104, 1, Ty::Bool32),
-        f("extendedDynamicState3CoverageToColorEnable", 108, 1, Ty::Bool32),
-        f("extendedDynamicState3CoverageToColorLocation", 112, 1, Ty::Bool32),
-        f("extendedDynamicState3CoverageModulationMode", 116, 1, Ty::Bool32),
-        f("extendedDynamicState3CoverageModulationTableEnable", 120, 1, Ty::Bool32),
-        f("extendedDynamicState3CoverageModulationTable", 124, 1, Ty::Bool32),
-        f("extendedDynamicState3CoverageReductionMode", 128, 1, Ty::Bool32),
-        f("extendedDynamicState3RepresentativeFragmentTestEnable", 132, 1, Ty::Bool32),
-        f("extendedDynamicState3ShadingRateImageEnable", 136, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "extendedDynamicState3TessellationDomainOrigin", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3DepthClampEnable", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3PolygonMode", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3RasterizationSamples", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3SampleMask", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3AlphaToCoverageEnable", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3AlphaToOneEnable", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3LogicOpEnable", at: 44, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3ColorBlendEnable", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3ColorBlendEquation", at: 52, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3ColorWriteMask", at: 56, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3RasterizationStream", at: 60, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3ConservativeRasterizationMode", at: 64, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3ExtraPrimitiveOverestimationSize", at: 68, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3DepthClipEnable", at: 72, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3SampleLocationsEnable", at: 76, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3ColorBlendAdvanced", at: 80, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3ProvokingVertexMode", at: 84, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3LineRasterizationMode", at: 88, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3LineStippleEnable", at: 92, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3DepthClipNegativeOneToOne", at: 96, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3ViewportWScalingEnable", at: 100, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3ViewportSwizzle", at: 104, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3CoverageToColorEnable", at: 108, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3CoverageToColorLocation", at: 112, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3CoverageModulationMode", at: 116, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3CoverageModulationTableEnable", at: 120, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3CoverageModulationTable", at: 124, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3CoverageReductionMode", at: 128, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3RepresentativeFragmentTestEnable", at: 132, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedDynamicState3ShadingRateImageEnable", at: 136, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(140, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 140, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceExtendedDynamicState3PropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub dynamic_primitive_topology_unrestricted: Bool32,
 }
-structure!(PhysicalDeviceExtendedDynamicState3PropertiesEXT, PHYSICAL_DEVICE_EXTENDED_DYNAMIC_STATE3_PROPERTIES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceExtendedDynamicState3PropertiesEXT, PHYSICAL_DEVICE_EXTENDED_DYNAMIC_STATE3_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_EXTENDED_DYNAMIC_STATE3_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceExtendedDynamicState3PropertiesEXT",
     size: 24,
@@ -104,19 +102,18 @@ pub static PHYSICAL_DEVICE_EXTENDED_DYNAMIC_STATE3_PROPERTIES_EXT_LAYOUT: Layout
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("dynamicPrimitiveTopologyUnrestricted", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dynamicPrimitiveTopologyUnrestricted", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ColorBlendEquationEXT {
     pub src_color_blend_factor: BlendFactor,
     pub dst_color_blend_factor: BlendFactor,
@@ -125,7 +122,7 @@ pub struct ColorBlendEquationEXT {
     pub dst_alpha_blend_factor: BlendFactor,
     pub alpha_blend_op: BlendOp,
 }
-structure!(ColorBlendEquationEXT, COLOR_BLEND_EQUATION_EXT_LAYOUT, 24);
+structure!(ColorBlendEquationEXT, COLOR_BLEND_EQUATION_EXT_LAYOUT);
 pub static COLOR_BLEND_EQUATION_EXT_LAYOUT: Layout = Layout {
     name: "VkColorBlendEquationEXT",
     size: 24,
@@ -134,12 +131,12 @@ pub static COLOR_BLEND_EQUATION_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("srcColorBlendFactor", 0, 1, Ty::Enum(&BLEND_FACTOR_ENUM)),
-        f("dstColorBlendFactor", 4, 1, Ty::Enum(&BLEND_FACTOR_ENUM)),
-        f("colorBlendOp", 8, 1, Ty::Enum(&BLEND_OP_ENUM)),
-        f("srcAlphaBlendFactor", 12, 1, Ty::Enum(&BLEND_FACTOR_ENUM)),
-        f("dstAlphaBlendFactor", 16, 1, Ty::Enum(&BLEND_FACTOR_ENUM)),
-        f("alphaBlendOp", 20, 1, Ty::Enum(&BLEND_OP_ENUM)),
+        Field { name: "srcColorBlendFactor", at: 0, ty: Ty::Enum(&BLEND_FACTOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstColorBlendFactor", at: 4, ty: Ty::Enum(&BLEND_FACTOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "colorBlendOp", at: 8, ty: Ty::Enum(&BLEND_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcAlphaBlendFactor", at: 12, ty: Ty::Enum(&BLEND_FACTOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstAlphaBlendFactor", at: 16, ty: Ty::Enum(&BLEND_FACTOR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "alphaBlendOp", at: 20, ty: Ty::Enum(&BLEND_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -147,7 +144,6 @@ pub static COLOR_BLEND_EQUATION_EXT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ColorBlendAdvancedEXT {
     pub advanced_blend_op: BlendOp,
     pub src_premultiplied: Bool32,
@@ -155,7 +151,7 @@ pub struct ColorBlendAdvancedEXT {
     pub blend_overlap: BlendOverlapEXT,
     pub clamp_results: Bool32,
 }
-structure!(ColorBlendAdvancedEXT, COLOR_BLEND_ADVANCED_EXT_LAYOUT, 20);
+structure!(ColorBlendAdvancedEXT, COLOR_BLEND_ADVANCED_EXT_LAYOUT);
 pub static COLOR_BLEND_ADVANCED_EXT_LAYOUT: Layout = Layout {
     name: "VkColorBlendAdvancedEXT",
     size: 20,
@@ -164,11 +160,11 @@ pub static COLOR_BLEND_ADVANCED_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("advancedBlendOp", 0, 1, Ty::Enum(&BLEND_OP_ENUM)),
-        f("srcPremultiplied", 4, 1, Ty::Bool32),
-        f("dstPremultiplied", 8, 1, Ty::Bool32),
-        f("blendOverlap", 12, 1, Ty::Enum(&BLEND_OVERLAP_EXT_ENUM)),
-        f("clampResults", 16, 1, Ty::Bool32),
+        Field { name: "advancedBlendOp", at: 0, ty: Ty::Enum(&BLEND_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcPremultiplied", at: 4, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstPremultiplied", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "blendOverlap", at: 12, ty: Ty::Enum(&BLEND_OVERLAP_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "clampResults", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -176,12 +172,11 @@ pub static COLOR_BLEND_ADVANCED_EXT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetDepthClampEnableEXTParams {
     pub command_buffer: CommandBuffer,
     pub depth_clamp_enable: Bool32,
 }
-structure!(CmdSetDepthClampEnableEXTParams, CMD_SET_DEPTH_CLAMP_ENABLE_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetDepthClampEnableEXTParams, CMD_SET_DEPTH_CLAMP_ENABLE_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_DEPTH_CLAMP_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetDepthClampEnableEXT",
     size: 16,
@@ -190,13 +185,13 @@ pub static CMD_SET_DEPTH_CLAMP_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("depthClampEnable", 8, 1, Ty::Bool32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "depthClampEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetDepthClampEnableEXT = unsafe extern "system" fn(CommandBuffer, Bool32);
@@ -210,12 +205,11 @@ pub static CMD_SET_DEPTH_CLAMP_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetPolygonModeEXTParams {
     pub command_buffer: CommandBuffer,
     pub polygon_mode: PolygonMode,
 }
-structure!(CmdSetPolygonModeEXTParams, CMD_SET_POLYGON_MODE_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetPolygonModeEXTParams, CMD_SET_POLYGON_MODE_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_POLYGON_MODE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetPolygonModeEXT",
     size: 16,
@@ -224,13 +218,13 @@ pub static CMD_SET_POLYGON_MODE_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("polygonMode", 8, 1, Ty::Enum(&POLYGON_MODE_ENUM)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "polygonMode", at: 8, ty: Ty::Enum(&POLYGON_MODE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetPolygonModeEXT = unsafe extern "system" fn(CommandBuffer, PolygonMode);
@@ -244,12 +238,11 @@ pub static CMD_SET_POLYGON_MODE_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetRasterizationSamplesEXTParams {
     pub command_buffer: CommandBuffer,
     pub rasterization_samples: SampleCountFlagBits,
 }
-structure!(CmdSetRasterizationSamplesEXTParams, CMD_SET_RASTERIZATION_SAMPLES_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetRasterizationSamplesEXTParams, CMD_SET_RASTERIZATION_SAMPLES_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_RASTERIZATION_SAMPLES_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetRasterizationSamplesEXT",
     size: 16,
@@ -258,13 +251,13 @@ pub static CMD_SET_RASTERIZATION_SAMPLES_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("rasterizationSamples", 8, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "rasterizationSamples", at: 8, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetRasterizationSamplesEXT = unsafe extern "system" fn(CommandBuffer, SampleCountFlagBits);
@@ -278,13 +271,12 @@ pub static CMD_SET_RASTERIZATION_SAMPLES_EXT_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetSampleMaskEXTParams {
     pub command_buffer: CommandBuffer,
     pub samples: SampleCountFlagBits,
     pub p_sample_mask: Ptr<u32>,
 }
-structure!(CmdSetSampleMaskEXTParams, CMD_SET_SAMPLE_MASK_EXT_PARAMS_LAYOUT, 24);
+image!(CmdSetSampleMaskEXTParams, CMD_SET_SAMPLE_MASK_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_SAMPLE_MASK_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetSampleMaskEXT",
     size: 24,
@@ -293,15 +285,15 @@ pub static CMD_SET_SAMPLE_MASK_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("samples", 8, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)),
-        f("pSampleMask", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Scaled { of: here(8, 4), add: 31, divide: 32 }, read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "samples", at: 8, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSampleMask", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Scaled { of: Place { through: Place::HERE, at: 8, width: 4 }, add: 31, divide: 32 }, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Scaled { of: here(8, 4), add: 31, divide: 32 }, read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Scaled { of: Place { through: Place::HERE, at: 8, width: 4 }, add: 31, divide: 32 }, read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetSampleMaskEXT = unsafe extern "system" fn(CommandBuffer, SampleCountFlagBits, Ptr<u32>);
@@ -315,12 +307,11 @@ pub static CMD_SET_SAMPLE_MASK_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetAlphaToCoverageEnableEXTParams {
     pub command_buffer: CommandBuffer,
     pub alpha_to_coverage_enable: Bool32,
 }
-structure!(CmdSetAlphaToCoverageEnableEXTParams, CMD_SET_ALPHA_TO_COVERAGE_ENABLE_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetAlphaToCoverageEnableEXTParams, CMD_SET_ALPHA_TO_COVERAGE_ENABLE_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_ALPHA_TO_COVERAGE_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetAlphaToCoverageEnableEXT",
     size: 16,
@@ -329,13 +320,13 @@ pub static CMD_SET_ALPHA_TO_COVERAGE_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("alphaToCoverageEnable", 8, 1, Ty::Bool32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "alphaToCoverageEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetAlphaToCoverageEnableEXT = unsafe extern "system" fn(CommandBuffer, Bool32);
@@ -349,12 +340,11 @@ pub static CMD_SET_ALPHA_TO_COVERAGE_ENABLE_EXT_COMMAND: CommandDesc = CommandDe
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetAlphaToOneEnableEXTParams {
     pub command_buffer: CommandBuffer,
     pub alpha_to_one_enable: Bool32,
 }
-structure!(CmdSetAlphaToOneEnableEXTParams, CMD_SET_ALPHA_TO_ONE_ENABLE_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetAlphaToOneEnableEXTParams, CMD_SET_ALPHA_TO_ONE_ENABLE_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_ALPHA_TO_ONE_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetAlphaToOneEnableEXT",
     size: 16,
@@ -363,13 +353,13 @@ pub static CMD_SET_ALPHA_TO_ONE_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("alphaToOneEnable", 8, 1, Ty::Bool32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "alphaToOneEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetAlphaToOneEnableEXT = unsafe extern "system" fn(CommandBuffer, Bool32);
@@ -383,12 +373,11 @@ pub static CMD_SET_ALPHA_TO_ONE_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetLogicOpEnableEXTParams {
     pub command_buffer: CommandBuffer,
     pub logic_op_enable: Bool32,
 }
-structure!(CmdSetLogicOpEnableEXTParams, CMD_SET_LOGIC_OP_ENABLE_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetLogicOpEnableEXTParams, CMD_SET_LOGIC_OP_ENABLE_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_LOGIC_OP_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetLogicOpEnableEXT",
     size: 16,
@@ -397,13 +386,13 @@ pub static CMD_SET_LOGIC_OP_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("logicOpEnable", 8, 1, Ty::Bool32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "logicOpEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetLogicOpEnableEXT = unsafe extern "system" fn(CommandBuffer, Bool32);
@@ -417,14 +406,13 @@ pub static CMD_SET_LOGIC_OP_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetColorBlendEnableEXTParams {
     pub command_buffer: CommandBuffer,
     pub first_attachment: u32,
     pub attachment_count: u32,
     pub p_color_blend_enables: Ptr<Bool32>,
 }
-structure!(CmdSetColorBlendEnableEXTParams, CMD_SET_COLOR_BLEND_ENABLE_EXT_PARAMS_LAYOUT, 24);
+image!(CmdSetColorBlendEnableEXTParams, CMD_SET_COLOR_BLEND_ENABLE_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_COLOR_BLEND_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetColorBlendEnableEXT",
     size: 24,
@@ -433,17 +421,17 @@ pub static CMD_SET_COLOR_BLEND_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("firstAttachment", 8, 1, Ty::U32),
-        f("attachmentCount", 12, 1, Ty::U32),
-        f("pColorBlendEnables", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "firstAttachment", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "attachmentCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pColorBlendEnables", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(12, 4)],
+    keep: &[Span { at: 12, size: 4 }],
 };
 pub type FnCmdSetColorBlendEnableEXT = unsafe extern "system" fn(CommandBuffer, u32, u32, Ptr<Bool32>);
 pub static CMD_SET_COLOR_BLEND_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {
@@ -456,14 +444,13 @@ pub static CMD_SET_COLOR_BLEND_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetColorBlendEquationEXTParams {
     pub command_buffer: CommandBuffer,
     pub first_attachment: u32,
     pub attachment_count: u32,
     pub p_color_blend_equations: Ptr<ColorBlendEquationEXT>,
 }
-structure!(CmdSetColorBlendEquationEXTParams, CMD_SET_COLOR_BLEND_EQUATION_EXT_PARAMS_LAYOUT, 24);
+image!(CmdSetColorBlendEquationEXTParams, CMD_SET_COLOR_BLEND_EQUATION_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_COLOR_BLEND_EQUATION_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetColorBlendEquationEXT",
     size: 24,
@@ -472,17 +459,17 @@ pub static CMD_SET_COLOR_BLEND_EQUATION_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("firstAttachment", 8, 1, Ty::U32),
-        f("attachmentCount", 12, 1, Ty::U32),
-        f("pColorBlendEquations", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COLOR_BLEND_EQUATION_EXT_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "firstAttachment", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "attachmentCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pColorBlendEquations", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COLOR_BLEND_EQUATION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COLOR_BLEND_EQUATION_EXT_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COLOR_BLEND_EQUATION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(12, 4)],
+    keep: &[Span { at: 12, size: 4 }],
 };
 pub type FnCmdSetColorBlendEquationEXT = unsafe extern "system" fn(CommandBuffer, u32, u32, Ptr<ColorBlendEquationEXT>);
 pub static CMD_SET_COLOR_BLEND_EQUATION_EXT_COMMAND: CommandDesc = CommandDesc {
@@ -495,14 +482,13 @@ pub static CMD_SET_COLOR_BLEND_EQUATION_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetColorWriteMaskEXTParams {
     pub command_buffer: CommandBuffer,
     pub first_attachment: u32,
     pub attachment_count: u32,
     pub p_color_write_masks: Ptr<ColorComponentFlags>,
 }
-structure!(CmdSetColorWriteMaskEXTParams, CMD_SET_COLOR_WRITE_MASK_EXT_PARAMS_LAYOUT, 24);
+image!(CmdSetColorWriteMaskEXTParams, CMD_SET_COLOR_WRITE_MASK_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_COLOR_WRITE_MASK_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetColorWriteMaskEXT",
     size: 24,
@@ -511,17 +497,17 @@ pub static CMD_SET_COLOR_WRITE_MASK_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("firstAttachment", 8, 1, Ty::U32),
-        f("attachmentCount", 12, 1, Ty::U32),
-        f("pColorWriteMasks", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "firstAttachment", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "attachmentCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pColorWriteMasks", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(12, 4)],
+    keep: &[Span { at: 12, size: 4 }],
 };
 pub type FnCmdSetColorWriteMaskEXT = unsafe extern "system" fn(CommandBuffer, u32, u32, Ptr<ColorComponentFlags>);
 pub static CMD_SET_COLOR_WRITE_MASK_EXT_COMMAND: CommandDesc = CommandDesc {
@@ -534,12 +520,11 @@ pub static CMD_SET_COLOR_WRITE_MASK_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetTessellationDomainOriginEXTParams {
     pub command_buffer: CommandBuffer,
     pub domain_origin: TessellationDomainOrigin,
 }
-structure!(CmdSetTessellationDomainOriginEXTParams, CMD_SET_TESSELLATION_DOMAIN_ORIGIN_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetTessellationDomainOriginEXTParams, CMD_SET_TESSELLATION_DOMAIN_ORIGIN_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_TESSELLATION_DOMAIN_ORIGIN_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetTessellationDomainOriginEXT",
     size: 16,
@@ -548,13 +533,13 @@ pub static CMD_SET_TESSELLATION_DOMAIN_ORIGIN_EXT_PARAMS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("domainOrigin", 8, 1, Ty::Enum(&TESSELLATION_DOMAIN_ORIGIN_ENUM)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "domainOrigin", at: 8, ty: Ty::Enum(&TESSELLATION_DOMAIN_ORIGIN_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetTessellationDomainOriginEXT = unsafe extern "system" fn(CommandBuffer, TessellationDomainOrigin);
@@ -568,12 +553,11 @@ pub static CMD_SET_TESSELLATION_DOMAIN_ORIGIN_EXT_COMMAND: CommandDesc = Command
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetRasterizationStreamEXTParams {
     pub command_buffer: CommandBuffer,
     pub rasterization_stream: u32,
 }
-structure!(CmdSetRasterizationStreamEXTParams, CMD_SET_RASTERIZATION_STREAM_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetRasterizationStreamEXTParams, CMD_SET_RASTERIZATION_STREAM_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_RASTERIZATION_STREAM_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetRasterizationStreamEXT",
     size: 16,
@@ -582,13 +566,13 @@ pub static CMD_SET_RASTERIZATION_STREAM_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("rasterizationStream", 8, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "rasterizationStream", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetRasterizationStreamEXT = unsafe extern "system" fn(CommandBuffer, u32);
@@ -602,12 +586,11 @@ pub static CMD_SET_RASTERIZATION_STREAM_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetConservativeRasterizationModeEXTParams {
     pub command_buffer: CommandBuffer,
     pub conservative_rasterization_mode: ConservativeRasterizationModeEXT,
 }
-structure!(CmdSetConservativeRasterizationModeEXTParams, CMD_SET_CONSERVATIVE_RASTERIZATION_MODE_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetConservativeRasterizationModeEXTParams, CMD_SET_CONSERVATIVE_RASTERIZATION_MODE_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_CONSERVATIVE_RASTERIZATION_MODE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetConservativeRasterizationModeEXT",
     size: 16,
@@ -616,13 +599,13 @@ pub static CMD_SET_CONSERVATIVE_RASTERIZATION_MODE_EXT_PARAMS_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("conservativeRasterizationMode", 8, 1, Ty::Enum(&CONSERVATIVE_RASTERIZATION_MODE_EXT_ENUM)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "conservativeRasterizationMode", at: 8, ty: Ty::Enum(&CONSERVATIVE_RASTERIZATION_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetConservativeRasterizationModeEXT = unsafe extern "system" fn(CommandBuffer, ConservativeRasterizationModeEXT);
@@ -636,12 +619,11 @@ pub static CMD_SET_CONSERVATIVE_RASTERIZATION_MODE_EXT_COMMAND: CommandDesc = Co
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetExtraPrimitiveOverestimationSizeEXTParams {
     pub command_buffer: CommandBuffer,
     pub extra_primitive_overestimation_size: f32,
 }
-structure!(CmdSetExtraPrimitiveOverestimationSizeEXTParams, CMD_SET_EXTRA_PRIMITIVE_OVERESTIMATION_SIZE_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetExtraPrimitiveOverestimationSizeEXTParams, CMD_SET_EXTRA_PRIMITIVE_OVERESTIMATION_SIZE_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_EXTRA_PRIMITIVE_OVERESTIMATION_SIZE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetExtraPrimitiveOverestimationSizeEXT",
     size: 16,
@@ -650,13 +632,13 @@ pub static CMD_SET_EXTRA_PRIMITIVE_OVERESTIMATION_SIZE_EXT_PARAMS_LAYOUT: Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("extraPrimitiveOverestimationSize", 8, 1, Ty::F32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "extraPrimitiveOverestimationSize", at: 8, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetExtraPrimitiveOverestimationSizeEXT = unsafe extern "system" fn(CommandBuffer, f32);
@@ -670,12 +652,11 @@ pub static CMD_SET_EXTRA_PRIMITIVE_OVERESTIMATION_SIZE_EXT_COMMAND: CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetDepthClipEnableEXTParams {
     pub command_buffer: CommandBuffer,
     pub depth_clip_enable: Bool32,
 }
-structure!(CmdSetDepthClipEnableEXTParams, CMD_SET_DEPTH_CLIP_ENABLE_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetDepthClipEnableEXTParams, CMD_SET_DEPTH_CLIP_ENABLE_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_DEPTH_CLIP_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetDepthClipEnableEXT",
     size: 16,
@@ -684,13 +665,13 @@ pub static CMD_SET_DEPTH_CLIP_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("depthClipEnable", 8, 1, Ty::Bool32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "depthClipEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetDepthClipEnableEXT = unsafe extern "system" fn(CommandBuffer, Bool32);
@@ -704,12 +685,11 @@ pub static CMD_SET_DEPTH_CLIP_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetSampleLocationsEnableEXTParams {
     pub command_buffer: CommandBuffer,
     pub sample_locations_enable: Bool32,
 }
-structure!(CmdSetSampleLocationsEnableEXTParams, CMD_SET_SAMPLE_LOCATIONS_ENABLE_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetSampleLocationsEnableEXTParams, CMD_SET_SAMPLE_LOCATIONS_ENABLE_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_SAMPLE_LOCATIONS_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetSampleLocationsEnableEXT",
     size: 16,
@@ -718,13 +698,13 @@ pub static CMD_SET_SAMPLE_LOCATIONS_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("sampleLocationsEnable", 8, 1, Ty::Bool32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "sampleLocationsEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetSampleLocationsEnableEXT = unsafe extern "system" fn(CommandBuffer, Bool32);
@@ -738,14 +718,13 @@ pub static CMD_SET_SAMPLE_LOCATIONS_ENABLE_EXT_COMMAND: CommandDesc = CommandDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetColorBlendAdvancedEXTParams {
     pub command_buffer: CommandBuffer,
     pub first_attachment: u32,
     pub attachment_count: u32,
     pub p_color_blend_advanced: Ptr<ColorBlendAdvancedEXT>,
 }
-structure!(CmdSetColorBlendAdvancedEXTParams, CMD_SET_COLOR_BLEND_ADVANCED_EXT_PARAMS_LAYOUT, 24);
+image!(CmdSetColorBlendAdvancedEXTParams, CMD_SET_COLOR_BLEND_ADVANCED_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_COLOR_BLEND_ADVANCED_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetColorBlendAdvancedEXT",
     size: 24,
@@ -754,17 +733,17 @@ pub static CMD_SET_COLOR_BLEND_ADVANCED_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("firstAttachment", 8, 1, Ty::U32),
-        f("attachmentCount", 12, 1, Ty::U32),
-        f("pColorBlendAdvanced", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COLOR_BLEND_ADVANCED_EXT_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "firstAttachment", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "attachmentCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pColorBlendAdvanced", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COLOR_BLEND_ADVANCED_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COLOR_BLEND_ADVANCED_EXT_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COLOR_BLEND_ADVANCED_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(12, 4)],
+    keep: &[Span { at: 12, size: 4 }],
 };
 pub type FnCmdSetColorBlendAdvancedEXT = unsafe extern "system" fn(CommandBuffer, u32, u32, Ptr<ColorBlendAdvancedEXT>);
 pub static CMD_SET_COLOR_BLEND_ADVANCED_EXT_COMMAND: CommandDesc = CommandDesc {
@@ -777,12 +756,11 @@ pub static CMD_SET_COLOR_BLEND_ADVANCED_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetProvokingVertexModeEXTParams {
     pub command_buffer: CommandBuffer,
     pub provoking_vertex_mode: ProvokingVertexModeEXT,
 }
-structure!(CmdSetProvokingVertexModeEXTParams, CMD_SET_PROVOKING_VERTEX_MODE_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetProvokingVertexModeEXTParams, CMD_SET_PROVOKING_VERTEX_MODE_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_PROVOKING_VERTEX_MODE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetProvokingVertexModeEXT",
     size: 16,
@@ -791,13 +769,13 @@ pub static CMD_SET_PROVOKING_VERTEX_MODE_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("provokingVertexMode", 8, 1, Ty::Enum(&PROVOKING_VERTEX_MODE_EXT_ENUM)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "provokingVertexMode", at: 8, ty: Ty::Enum(&PROVOKING_VERTEX_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetProvokingVertexModeEXT = unsafe extern "system" fn(CommandBuffer, ProvokingVertexModeEXT);
@@ -811,12 +789,11 @@ pub static CMD_SET_PROVOKING_VERTEX_MODE_EXT_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetLineRasterizationModeEXTParams {
     pub command_buffer: CommandBuffer,
     pub line_rasterization_mode: LineRasterizationMode,
 }
-structure!(CmdSetLineRasterizationModeEXTParams, CMD_SET_LINE_RASTERIZATION_MODE_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetLineRasterizationModeEXTParams, CMD_SET_LINE_RASTERIZATION_MODE_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_LINE_RASTERIZATION_MODE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetLineRasterizationModeEXT",
     size: 16,
@@ -825,13 +802,13 @@ pub static CMD_SET_LINE_RASTERIZATION_MODE_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("lineRasterizationMode", 8, 1, Ty::Enum(&LINE_RASTERIZATION_MODE_ENUM)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "lineRasterizationMode", at: 8, ty: Ty::Enum(&LINE_RASTERIZATION_MODE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetLineRasterizationModeEXT = unsafe extern "system" fn(CommandBuffer, LineRasterizationMode);
@@ -845,12 +822,11 @@ pub static CMD_SET_LINE_RASTERIZATION_MODE_EXT_COMMAND: CommandDesc = CommandDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetLineStippleEnableEXTParams {
     pub command_buffer: CommandBuffer,
     pub stippled_line_enable: Bool32,
 }
-structure!(CmdSetLineStippleEnableEXTParams, CMD_SET_LINE_STIPPLE_ENABLE_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetLineStippleEnableEXTParams, CMD_SET_LINE_STIPPLE_ENABLE_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_LINE_STIPPLE_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetLineStippleEnableEXT",
     size: 16,
@@ -859,13 +835,13 @@ pub static CMD_SET_LINE_STIPPLE_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("stippledLineEnable", 8, 1, Ty::Bool32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "stippledLineEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetLineStippleEnableEXT = unsafe extern "system" fn(CommandBuffer, Bool32);
@@ -879,12 +855,11 @@ pub static CMD_SET_LINE_STIPPLE_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetDepthClipNegativeOneToOneEXTParams {
     pub command_buffer: CommandBuffer,
     pub negative_one_to_one: Bool32,
 }
-structure!(CmdSetDepthClipNegativeOneToOneEXTParams, CMD_SET_DEPTH_CLIP_NEGATIVE_ONE_TO_ONE_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetDepthClipNegativeOneToOneEXTParams, CMD_SET_DEPTH_CLIP_NEGATIVE_ONE_TO_ONE_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_DEPTH_CLIP_NEGATIVE_ONE_TO_ONE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetDepthClipNegativeOneToOneEXT",
     size: 16,
@@ -893,13 +868,13 @@ pub static CMD_SET_DEPTH_CLIP_NEGATIVE_ONE_TO_ONE_EXT_PARAMS_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("negativeOneToOne", 8, 1, Ty::Bool32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "negativeOneToOne", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetDepthClipNegativeOneToOneEXT = unsafe extern "system" fn(CommandBuffer, Bool32);
@@ -913,12 +888,11 @@ pub static CMD_SET_DEPTH_CLIP_NEGATIVE_ONE_TO_ONE_EXT_COMMAND: CommandDesc = Com
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetViewportWScalingEnableNVParams {
     pub command_buffer: CommandBuffer,
     pub viewport_w_scaling_enable: Bool32,
 }
-structure!(CmdSetViewportWScalingEnableNVParams, CMD_SET_VIEWPORT_W_SCALING_ENABLE_NV_PARAMS_LAYOUT, 16);
+image!(CmdSetViewportWScalingEnableNVParams, CMD_SET_VIEWPORT_W_SCALING_ENABLE_NV_PARAMS_LAYOUT);
 pub static CMD_SET_VIEWPORT_W_SCALING_ENABLE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetViewportWScalingEnableNV",
     size: 16,
@@ -927,13 +901,13 @@ pub static CMD_SET_VIEWPORT_W_SCALING_ENABLE_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("viewportWScalingEnable", 8, 1, Ty::Bool32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "viewportWScalingEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetViewportWScalingEnableNV = unsafe extern "system" fn(CommandBuffer, Bool32);
@@ -947,14 +921,13 @@ pub static CMD_SET_VIEWPORT_W_SCALING_ENABLE_NV_COMMAND: CommandDesc = CommandDe
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetViewportSwizzleNVParams {
     pub command_buffer: CommandBuffer,
     pub first_viewport: u32,
     pub viewport_count: u32,
     pub p_viewport_swizzles: Ptr<ViewportSwizzleNV>,
 }
-structure!(CmdSetViewportSwizzleNVParams, CMD_SET_VIEWPORT_SWIZZLE_NV_PARAMS_LAYOUT, 24);
+image!(CmdSetViewportSwizzleNVParams, CMD_SET_VIEWPORT_SWIZZLE_NV_PARAMS_LAYOUT);
 pub static CMD_SET_VIEWPORT_SWIZZLE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetViewportSwizzleNV",
     size: 24,
@@ -963,17 +936,17 @@ pub static CMD_SET_VIEWPORT_SWIZZLE_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("firstViewport", 8, 1, Ty::U32),
-        f("viewportCount", 12, 1, Ty::U32),
-        f("pViewportSwizzles", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIEWPORT_SWIZZLE_NV_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "firstViewport", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "viewportCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pViewportSwizzles", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIEWPORT_SWIZZLE_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&VIEWPORT_SWIZZLE_NV_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&VIEWPORT_SWIZZLE_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(12, 4)],
+    keep: &[Span { at: 12, size: 4 }],
 };
 pub type FnCmdSetViewportSwizzleNV = unsafe extern "system" fn(CommandBuffer, u32, u32, Ptr<ViewportSwizzleNV>);
 pub static CMD_SET_VIEWPORT_SWIZZLE_NV_COMMAND: CommandDesc = CommandDesc {
@@ -986,12 +959,11 @@ pub static CMD_SET_VIEWPORT_SWIZZLE_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetCoverageToColorEnableNVParams {
     pub command_buffer: CommandBuffer,
     pub coverage_to_color_enable: Bool32,
 }
-structure!(CmdSetCoverageToColorEnableNVParams, CMD_SET_COVERAGE_TO_COLOR_ENABLE_NV_PARAMS_LAYOUT, 16);
+image!(CmdSetCoverageToColorEnableNVParams, CMD_SET_COVERAGE_TO_COLOR_ENABLE_NV_PARAMS_LAYOUT);
 pub static CMD_SET_COVERAGE_TO_COLOR_ENABLE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetCoverageToColorEnableNV",
     size: 16,
@@ -1000,13 +972,13 @@ pub static CMD_SET_COVERAGE_TO_COLOR_ENABLE_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("coverageToColorEnable", 8, 1, Ty::Bool32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "coverageToColorEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetCoverageToColorEnableNV = unsafe extern "system" fn(CommandBuffer, Bool32);
@@ -1020,12 +992,11 @@ pub static CMD_SET_COVERAGE_TO_COLOR_ENABLE_NV_COMMAND: CommandDesc = CommandDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetCoverageToColorLocationNVParams {
     pub command_buffer: CommandBuffer,
     pub coverage_to_color_location: u32,
 }
-structure!(CmdSetCoverageToColorLocationNVParams, CMD_SET_COVERAGE_TO_COLOR_LOCATION_NV_PARAMS_LAYOUT, 16);
+image!(CmdSetCoverageToColorLocationNVParams, CMD_SET_COVERAGE_TO_COLOR_LOCATION_NV_PARAMS_LAYOUT);
 pub static CMD_SET_COVERAGE_TO_COLOR_LOCATION_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetCoverageToColorLocationNV",
     size: 16,
@@ -1034,13 +1005,13 @@ pub static CMD_SET_COVERAGE_TO_COLOR_LOCATION_NV_PARAMS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("coverageToColorLocation", 8, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "coverageToColorLocation", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetCoverageToColorLocationNV = unsafe extern "system" fn(CommandBuffer, u32);
@@ -1054,12 +1025,11 @@ pub static CMD_SET_COVERAGE_TO_COLOR_LOCATION_NV_COMMAND: CommandDesc = CommandD
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetCoverageModulationModeNVParams {
     pub command_buffer: CommandBuffer,
     pub coverage_modulation_mode: CoverageModulationModeNV,
 }
-structure!(CmdSetCoverageModulationModeNVParams, CMD_SET_COVERAGE_MODULATION_MODE_NV_PARAMS_LAYOUT, 16);
+image!(CmdSetCoverageModulationModeNVParams, CMD_SET_COVERAGE_MODULATION_MODE_NV_PARAMS_LAYOUT);
 pub static CMD_SET_COVERAGE_MODULATION_MODE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetCoverageModulationModeNV",
     size: 16,
@@ -1068,13 +1038,13 @@ pub static CMD_SET_COVERAGE_MODULATION_MODE_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("coverageModulationMode", 8, 1, Ty::Enum(&COVERAGE_MODULATION_MODE_NV_ENUM)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "coverageModulationMode", at: 8, ty: Ty::Enum(&COVERAGE_MODULATION_MODE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetCoverageModulationModeNV = unsafe extern "system" fn(CommandBuffer, CoverageModulationModeNV);
@@ -1088,12 +1058,11 @@ pub static CMD_SET_COVERAGE_MODULATION_MODE_NV_COMMAND: CommandDesc = CommandDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetCoverageModulationTableEnableNVParams {
     pub command_buffer: CommandBuffer,
     pub coverage_modulation_table_enable: Bool32,
 }
-structure!(CmdSetCoverageModulationTableEnableNVParams, CMD_SET_COVERAGE_MODULATION_TABLE_ENABLE_NV_PARAMS_LAYOUT, 16);
+image!(CmdSetCoverageModulationTableEnableNVParams, CMD_SET_COVERAGE_MODULATION_TABLE_ENABLE_NV_PARAMS_LAYOUT);
 pub static CMD_SET_COVERAGE_MODULATION_TABLE_ENABLE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetCoverageModulationTableEnableNV",
     size: 16,
@@ -1102,13 +1071,13 @@ pub static CMD_SET_COVERAGE_MODULATION_TABLE_ENABLE_NV_PARAMS_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("coverageModulationTableEnable", 8, 1, Ty::Bool32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "coverageModulationTableEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetCoverageModulationTableEnableNV = unsafe extern "system" fn(CommandBuffer, Bool32);
@@ -1122,13 +1091,12 @@ pub static CMD_SET_COVERAGE_MODULATION_TABLE_ENABLE_NV_COMMAND: CommandDesc = Co
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetCoverageModulationTableNVParams {
     pub command_buffer: CommandBuffer,
     pub coverage_modulation_table_count: u32,
     pub p_coverage_modulation_table: Ptr<f32>,
 }
-structure!(CmdSetCoverageModulationTableNVParams, CMD_SET_COVERAGE_MODULATION_TABLE_NV_PARAMS_LAYOUT, 24);
+image!(CmdSetCoverageModulationTableNVParams, CMD_SET_COVERAGE_MODULATION_TABLE_NV_PARAMS_LAYOUT);
 pub static CMD_SET_COVERAGE_MODULATION_TABLE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetCoverageModulationTableNV",
     size: 24,
@@ -1137,16 +1105,16 @@ pub static CMD_SET_COVERAGE_MODULATION_TABLE_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("coverageModulationTableCount", 8, 1, Ty::U32),
-        f("pCoverageModulationTable", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "coverageModulationTableCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCoverageModulationTable", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 pub type FnCmdSetCoverageModulationTableNV = unsafe extern "system" fn(CommandBuffer, u32, Ptr<f32>);
 pub static CMD_SET_COVERAGE_MODULATION_TABLE_NV_COMMAND: CommandDesc = CommandDesc {
@@ -1159,12 +1127,11 @@ pub static CMD_SET_COVERAGE_MODULATION_TABLE_NV_COMMAND: CommandDesc = CommandDe
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetShadingRateImageEnableNVParams {
     pub command_buffer: CommandBuffer,
     pub shading_rate_image_enable: Bool32,
 }
-structure!(CmdSetShadingRateImageEnableNVParams, CMD_SET_SHADING_RATE_IMAGE_ENABLE_NV_PARAMS_LAYOUT, 16);
+image!(CmdSetShadingRateImageEnableNVParams, CMD_SET_SHADING_RATE_IMAGE_ENABLE_NV_PARAMS_LAYOUT);
 pub static CMD_SET_SHADING_RATE_IMAGE_ENABLE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetShadingRateImageEnableNV",
     size: 16,
@@ -1173,13 +1140,13 @@ pub static CMD_SET_SHADING_RATE_IMAGE_ENABLE_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("shadingRateImageEnable", 8, 1, Ty::Bool32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "shadingRateImageEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetShadingRateImageEnableNV = unsafe extern "system" fn(CommandBuffer, Bool32);
@@ -1193,12 +1160,11 @@ pub static CMD_SET_SHADING_RATE_IMAGE_ENABLE_NV_COMMAND: CommandDesc = CommandDe
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetRepresentativeFragmentTestEnableNVParams {
     pub command_buffer: CommandBuffer,
     pub representative_fragment_test_enable: Bool32,
 }
-structure!(CmdSetRepresentativeFragmentTestEnableNVParams, CMD_SET_REPRESENTATIVE_FRAGMENT_TEST_ENABLE_NV_PARAMS_LAYOUT, 16);
+image!(CmdSetRepresentativeFragmentTestEnableNVParams, CMD_SET_REPRESENTATIVE_FRAGMENT_TEST_ENABLE_NV_PARAMS_LAYOUT);
 pub static CMD_SET_REPRESENTATIVE_FRAGMENT_TEST_ENABLE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetRepresentativeFragmentTestEnableNV",
     size: 16,
@@ -1207,13 +1173,13 @@ pub static CMD_SET_REPRESENTATIVE_FRAGMENT_TEST_ENABLE_NV_PARAMS_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("representativeFragmentTestEnable", 8, 1, Ty::Bool32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "representativeFragmentTestEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetRepresentativeFragmentTestEnableNV = unsafe extern "system" fn(CommandBuffer, Bool32);
@@ -1227,12 +1193,11 @@ pub static CMD_SET_REPRESENTATIVE_FRAGMENT_TEST_ENABLE_NV_COMMAND: CommandDesc =
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetCoverageReductionModeNVParams {
     pub command_buffer: CommandBuffer,
     pub coverage_reduction_mode: CoverageReductionModeNV,
 }
-structure!(CmdSetCoverageReductionModeNVParams, CMD_SET_COVERAGE_REDUCTION_MODE_NV_PARAMS_LAYOUT, 16);
+image!(CmdSetCoverageReductionModeNVParams, CMD_SET_COVERAGE_REDUCTION_MODE_NV_PARAMS_LAYOUT);
 pub static CMD_SET_COVERAGE_REDUCTION_MODE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetCoverageReductionModeNV",
     size: 16,
@@ -1241,13 +1206,13 @@ pub static CMD_SET_COVERAGE_REDUCTION_MODE_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("coverageReductionMode", 8, 1, Ty::Enum(&COVERAGE_REDUCTION_MODE_NV_ENUM)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "coverageReductionMode", at: 8, ty: Ty::Enum(&COVERAGE_REDUCTION_MODE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetCoverageReductionModeNV = unsafe extern "system" fn(CommandBuffer, CoverageReductionModeNV);

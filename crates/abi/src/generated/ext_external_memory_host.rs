@@ -2,14 +2,13 @@
 // VK_EXT_external_memory_host.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImportMemoryHostPointerInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub handle_type: ExternalMemoryHandleTypeFlagBits,
     pub p_host_pointer: Ptr<Opaque>,
 }
-structure!(ImportMemoryHostPointerInfoEXT, IMPORT_MEMORY_HOST_POINTER_INFO_EXT_LAYOUT, 32);
+structure!(ImportMemoryHostPointerInfoEXT, IMPORT_MEMORY_HOST_POINTER_INFO_EXT_LAYOUT);
 pub static IMPORT_MEMORY_HOST_POINTER_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkImportMemoryHostPointerInfoEXT",
     size: 32,
@@ -18,27 +17,26 @@ pub static IMPORT_MEMORY_HOST_POINTER_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("handleType", 16, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)),
-        f("pHostPointer", 24, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handleType", at: 16, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHostPointer", at: 24, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 24 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryHostPointerPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub memory_type_bits: u32,
 }
-structure!(MemoryHostPointerPropertiesEXT, MEMORY_HOST_POINTER_PROPERTIES_EXT_LAYOUT, 24);
+structure!(MemoryHostPointerPropertiesEXT, MEMORY_HOST_POINTER_PROPERTIES_EXT_LAYOUT);
 pub static MEMORY_HOST_POINTER_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkMemoryHostPointerPropertiesEXT",
     size: 24,
@@ -47,25 +45,24 @@ pub static MEMORY_HOST_POINTER_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memoryTypeBits", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memoryTypeBits", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceExternalMemoryHostPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub min_imported_host_pointer_alignment: u64,
 }
-structure!(PhysicalDeviceExternalMemoryHostPropertiesEXT, PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceExternalMemoryHostPropertiesEXT, PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceExternalMemoryHostPropertiesEXT",
     size: 24,
@@ -74,26 +71,25 @@ pub static PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT_LAYOUT: Layout = 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("minImportedHostPointerAlignment", 16, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "minImportedHostPointerAlignment", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryHostPointerPropertiesEXTParams {
     pub device: Device,
     pub handle_type: ExternalMemoryHandleTypeFlagBits,
     pub p_host_pointer: Ptr<Opaque>,
     pub p_memory_host_pointer_properties: Ptr<MemoryHostPointerPropertiesEXT>,
 }
-structure!(GetMemoryHostPointerPropertiesEXTParams, GET_MEMORY_HOST_POINTER_PROPERTIES_EXT_PARAMS_LAYOUT, 32);
+image!(GetMemoryHostPointerPropertiesEXTParams, GET_MEMORY_HOST_POINTER_PROPERTIES_EXT_PARAMS_LAYOUT);
 pub static GET_MEMORY_HOST_POINTER_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryHostPointerPropertiesEXT",
     size: 32,
@@ -102,27 +98,26 @@ pub static GET_MEMORY_HOST_POINTER_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("handleType", 8, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)),
-        f("pHostPointer", 16, 1, Ty::Opaque),
-        f("pMemoryHostPointerProperties", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_HOST_POINTER_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "handleType", at: 8, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHostPointer", at: 16, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryHostPointerProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_HOST_POINTER_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Opaque { at: 16 },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MEMORY_HOST_POINTER_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryHostPointerPropertiesEXTOutputs {
     pub result: Result,
     pub p_memory_host_pointer_properties: Ptr<MemoryHostPointerPropertiesEXT>,
 }
-structure!(GetMemoryHostPointerPropertiesEXTOutputs, GET_MEMORY_HOST_POINTER_PROPERTIES_EXT_OUTPUTS_LAYOUT, 16);
+image!(GetMemoryHostPointerPropertiesEXTOutputs, GET_MEMORY_HOST_POINTER_PROPERTIES_EXT_OUTPUTS_LAYOUT);
 pub static GET_MEMORY_HOST_POINTER_PROPERTIES_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryHostPointerPropertiesEXT:outputs",
     size: 16,
@@ -131,13 +126,13 @@ pub static GET_MEMORY_HOST_POINTER_PROPERTIES_EXT_OUTPUTS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pMemoryHostPointerProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_HOST_POINTER_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryHostPointerProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_HOST_POINTER_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&MEMORY_HOST_POINTER_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetMemoryHostPointerPropertiesEXT = unsafe extern "system" fn(Device, ExternalMemoryHandleTypeFlagBits, Ptr<Opaque>, Ptr<MemoryHostPointerPropertiesEXT>) -> Result;

@@ -2,14 +2,13 @@
 // VK_EXT_external_memory_metal.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImportMemoryMetalHandleInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub handle_type: ExternalMemoryHandleTypeFlagBits,
     pub handle: Ptr<Opaque>,
 }
-structure!(ImportMemoryMetalHandleInfoEXT, IMPORT_MEMORY_METAL_HANDLE_INFO_EXT_LAYOUT, 32);
+structure!(ImportMemoryMetalHandleInfoEXT, IMPORT_MEMORY_METAL_HANDLE_INFO_EXT_LAYOUT);
 pub static IMPORT_MEMORY_METAL_HANDLE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkImportMemoryMetalHandleInfoEXT",
     size: 32,
@@ -18,27 +17,26 @@ pub static IMPORT_MEMORY_METAL_HANDLE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("handleType", 16, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)).optional(),
-        f("handle", 24, 1, Ty::Opaque).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handleType", at: 16, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handle", at: 24, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 24 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryMetalHandlePropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub memory_type_bits: u32,
 }
-structure!(MemoryMetalHandlePropertiesEXT, MEMORY_METAL_HANDLE_PROPERTIES_EXT_LAYOUT, 24);
+structure!(MemoryMetalHandlePropertiesEXT, MEMORY_METAL_HANDLE_PROPERTIES_EXT_LAYOUT);
 pub static MEMORY_METAL_HANDLE_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkMemoryMetalHandlePropertiesEXT",
     size: 24,
@@ -47,26 +45,25 @@ pub static MEMORY_METAL_HANDLE_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memoryTypeBits", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memoryTypeBits", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryGetMetalHandleInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub memory: DeviceMemory,
     pub handle_type: ExternalMemoryHandleTypeFlagBits,
 }
-structure!(MemoryGetMetalHandleInfoEXT, MEMORY_GET_METAL_HANDLE_INFO_EXT_LAYOUT, 32);
+structure!(MemoryGetMetalHandleInfoEXT, MEMORY_GET_METAL_HANDLE_INFO_EXT_LAYOUT);
 pub static MEMORY_GET_METAL_HANDLE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkMemoryGetMetalHandleInfoEXT",
     size: 32,
@@ -75,27 +72,26 @@ pub static MEMORY_GET_METAL_HANDLE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memory", 16, 1, Ty::Handle(HandleType::DeviceMemory)),
-        f("handleType", 24, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memory", at: 16, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "handleType", at: 24, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryMetalHandleEXTParams {
     pub device: Device,
     pub p_get_metal_handle_info: Ptr<MemoryGetMetalHandleInfoEXT>,
     pub p_handle: Ptr<Opaque>,
 }
-structure!(GetMemoryMetalHandleEXTParams, GET_MEMORY_METAL_HANDLE_EXT_PARAMS_LAYOUT, 24);
+image!(GetMemoryMetalHandleEXTParams, GET_MEMORY_METAL_HANDLE_EXT_PARAMS_LAYOUT);
 pub static GET_MEMORY_METAL_HANDLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryMetalHandleEXT",
     size: 24,
@@ -104,9 +100,9 @@ pub static GET_MEMORY_METAL_HANDLE_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pGetMetalHandleInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_GET_METAL_HANDLE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pHandle", 16, 1, Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGetMetalHandleInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_GET_METAL_HANDLE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHandle", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -118,12 +114,11 @@ pub static GET_MEMORY_METAL_HANDLE_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryMetalHandleEXTOutputs {
     pub result: Result,
     pub p_handle: Ptr<Opaque>,
 }
-structure!(GetMemoryMetalHandleEXTOutputs, GET_MEMORY_METAL_HANDLE_EXT_OUTPUTS_LAYOUT, 16);
+image!(GetMemoryMetalHandleEXTOutputs, GET_MEMORY_METAL_HANDLE_EXT_OUTPUTS_LAYOUT);
 pub static GET_MEMORY_METAL_HANDLE_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryMetalHandleEXT:outputs",
     size: 16,
@@ -132,13 +127,13 @@ pub static GET_MEMORY_METAL_HANDLE_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pHandle", 8, 1, Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHandle", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetMemoryMetalHandleEXT = unsafe extern "system" fn(Device, Ptr<MemoryGetMetalHandleInfoEXT>, Ptr<Opaque>) -> Result;
@@ -156,14 +151,13 @@ pub static GET_MEMORY_METAL_HANDLE_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryMetalHandlePropertiesEXTParams {
     pub device: Device,
     pub handle_type: ExternalMemoryHandleTypeFlagBits,
     pub p_handle: Ptr<Opaque>,
     pub p_memory_metal_handle_properties: Ptr<MemoryMetalHandlePropertiesEXT>,
 }
-structure!(GetMemoryMetalHandlePropertiesEXTParams, GET_MEMORY_METAL_HANDLE_PROPERTIES_EXT_PARAMS_LAYOUT, 32);
+image!(GetMemoryMetalHandlePropertiesEXTParams, GET_MEMORY_METAL_HANDLE_PROPERTIES_EXT_PARAMS_LAYOUT);
 pub static GET_MEMORY_METAL_HANDLE_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryMetalHandlePropertiesEXT",
     size: 32,
@@ -172,27 +166,26 @@ pub static GET_MEMORY_METAL_HANDLE_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("handleType", 8, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)),
-        f("pHandle", 16, 1, Ty::Opaque),
-        f("pMemoryMetalHandleProperties", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_METAL_HANDLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "handleType", at: 8, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHandle", at: 16, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryMetalHandleProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_METAL_HANDLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Opaque { at: 16 },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MEMORY_METAL_HANDLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryMetalHandlePropertiesEXTOutputs {
     pub result: Result,
     pub p_memory_metal_handle_properties: Ptr<MemoryMetalHandlePropertiesEXT>,
 }
-structure!(GetMemoryMetalHandlePropertiesEXTOutputs, GET_MEMORY_METAL_HANDLE_PROPERTIES_EXT_OUTPUTS_LAYOUT, 16);
+image!(GetMemoryMetalHandlePropertiesEXTOutputs, GET_MEMORY_METAL_HANDLE_PROPERTIES_EXT_OUTPUTS_LAYOUT);
 pub static GET_MEMORY_METAL_HANDLE_PROPERTIES_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryMetalHandlePropertiesEXT:outputs",
     size: 16,
@@ -201,13 +194,13 @@ pub static GET_MEMORY_METAL_HANDLE_PROPERTIES_EXT_OUTPUTS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pMemoryMetalHandleProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_METAL_HANDLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryMetalHandleProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_METAL_HANDLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&MEMORY_METAL_HANDLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetMemoryMetalHandlePropertiesEXT = unsafe extern "system" fn(Device, ExternalMemoryHandleTypeFlagBits, Ptr<Opaque>, Ptr<MemoryMetalHandlePropertiesEXT>) -> Result;

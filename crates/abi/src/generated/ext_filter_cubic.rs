@@ -2,13 +2,12 @@
 // VK_EXT_filter_cubic.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceImageViewImageFormatInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub image_view_type: ImageViewType,
 }
-structure!(PhysicalDeviceImageViewImageFormatInfoEXT, PHYSICAL_DEVICE_IMAGE_VIEW_IMAGE_FORMAT_INFO_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceImageViewImageFormatInfoEXT, PHYSICAL_DEVICE_IMAGE_VIEW_IMAGE_FORMAT_INFO_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_IMAGE_VIEW_IMAGE_FORMAT_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceImageViewImageFormatInfoEXT",
     size: 24,
@@ -17,26 +16,25 @@ pub static PHYSICAL_DEVICE_IMAGE_VIEW_IMAGE_FORMAT_INFO_EXT_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("imageViewType", 16, 1, Ty::Enum(&IMAGE_VIEW_TYPE_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "imageViewType", at: 16, ty: Ty::Enum(&IMAGE_VIEW_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct FilterCubicImageViewImageFormatPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub filter_cubic: Bool32,
     pub filter_cubic_minmax: Bool32,
 }
-structure!(FilterCubicImageViewImageFormatPropertiesEXT, FILTER_CUBIC_IMAGE_VIEW_IMAGE_FORMAT_PROPERTIES_EXT_LAYOUT, 24);
+structure!(FilterCubicImageViewImageFormatPropertiesEXT, FILTER_CUBIC_IMAGE_VIEW_IMAGE_FORMAT_PROPERTIES_EXT_LAYOUT);
 pub static FILTER_CUBIC_IMAGE_VIEW_IMAGE_FORMAT_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkFilterCubicImageViewImageFormatPropertiesEXT",
     size: 24,
@@ -45,14 +43,14 @@ pub static FILTER_CUBIC_IMAGE_VIEW_IMAGE_FORMAT_PROPERTIES_EXT_LAYOUT: Layout = 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("filterCubic", 16, 1, Ty::Bool32),
-        f("filterCubicMinmax", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "filterCubic", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "filterCubicMinmax", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

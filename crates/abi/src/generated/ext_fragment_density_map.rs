@@ -2,7 +2,6 @@
 // VK_EXT_fragment_density_map.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceFragmentDensityMapFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct PhysicalDeviceFragmentDensityMapFeaturesEXT {
     pub fragment_density_map_dynamic: Bool32,
     pub fragment_density_map_non_subsampled_images: Bool32,
 }
-structure!(PhysicalDeviceFragmentDensityMapFeaturesEXT, PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_FEATURES_EXT_LAYOUT, 32);
+structure!(PhysicalDeviceFragmentDensityMapFeaturesEXT, PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceFragmentDensityMapFeaturesEXT",
     size: 32,
@@ -19,21 +18,20 @@ pub static PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_FEATURES_EXT_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("fragmentDensityMap", 16, 1, Ty::Bool32),
-        f("fragmentDensityMapDynamic", 20, 1, Ty::Bool32),
-        f("fragmentDensityMapNonSubsampledImages", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "fragmentDensityMap", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fragmentDensityMapDynamic", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fragmentDensityMapNonSubsampledImages", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceFragmentDensityMapPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -41,7 +39,7 @@ pub struct PhysicalDeviceFragmentDensityMapPropertiesEXT {
     pub max_fragment_density_texel_size: Extent2D,
     pub fragment_density_invocations: Bool32,
 }
-structure!(PhysicalDeviceFragmentDensityMapPropertiesEXT, PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_PROPERTIES_EXT_LAYOUT, 40);
+structure!(PhysicalDeviceFragmentDensityMapPropertiesEXT, PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceFragmentDensityMapPropertiesEXT",
     size: 40,
@@ -50,27 +48,26 @@ pub static PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_PROPERTIES_EXT_LAYOUT: Layout = 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("minFragmentDensityTexelSize", 16, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("maxFragmentDensityTexelSize", 24, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("fragmentDensityInvocations", 32, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "minFragmentDensityTexelSize", at: 16, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxFragmentDensityTexelSize", at: 24, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fragmentDensityInvocations", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderPassFragmentDensityMapCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub fragment_density_map_attachment: AttachmentReference,
 }
-structure!(RenderPassFragmentDensityMapCreateInfoEXT, RENDER_PASS_FRAGMENT_DENSITY_MAP_CREATE_INFO_EXT_LAYOUT, 24);
+structure!(RenderPassFragmentDensityMapCreateInfoEXT, RENDER_PASS_FRAGMENT_DENSITY_MAP_CREATE_INFO_EXT_LAYOUT);
 pub static RENDER_PASS_FRAGMENT_DENSITY_MAP_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkRenderPassFragmentDensityMapCreateInfoEXT",
     size: 24,
@@ -79,26 +76,25 @@ pub static RENDER_PASS_FRAGMENT_DENSITY_MAP_CREATE_INFO_EXT_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("fragmentDensityMapAttachment", 16, 1, Ty::Struct(&ATTACHMENT_REFERENCE_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "fragmentDensityMapAttachment", at: 16, ty: Ty::Struct(&ATTACHMENT_REFERENCE_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderingFragmentDensityMapAttachmentInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub image_view: ImageView,
     pub image_layout: ImageLayout,
 }
-structure!(RenderingFragmentDensityMapAttachmentInfoEXT, RENDERING_FRAGMENT_DENSITY_MAP_ATTACHMENT_INFO_EXT_LAYOUT, 32);
+structure!(RenderingFragmentDensityMapAttachmentInfoEXT, RENDERING_FRAGMENT_DENSITY_MAP_ATTACHMENT_INFO_EXT_LAYOUT);
 pub static RENDERING_FRAGMENT_DENSITY_MAP_ATTACHMENT_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkRenderingFragmentDensityMapAttachmentInfoEXT",
     size: 32,
@@ -107,15 +103,15 @@ pub static RENDERING_FRAGMENT_DENSITY_MAP_ATTACHMENT_INFO_EXT_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("imageView", 16, 1, Ty::Handle(HandleType::ImageView)),
-        f("imageLayout", 24, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "imageView", at: 16, ty: Ty::Handle(HandleType::ImageView), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageLayout", at: 24, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::ImageView },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

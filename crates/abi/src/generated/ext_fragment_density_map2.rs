@@ -2,13 +2,12 @@
 // VK_EXT_fragment_density_map2.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceFragmentDensityMap2FeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub fragment_density_map_deferred: Bool32,
 }
-structure!(PhysicalDeviceFragmentDensityMap2FeaturesEXT, PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP2_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceFragmentDensityMap2FeaturesEXT, PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP2_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP2_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceFragmentDensityMap2FeaturesEXT",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP2_FEATURES_EXT_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("fragmentDensityMapDeferred", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "fragmentDensityMapDeferred", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceFragmentDensityMap2PropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -38,7 +36,7 @@ pub struct PhysicalDeviceFragmentDensityMap2PropertiesEXT {
     pub max_subsampled_array_layers: u32,
     pub max_descriptor_set_subsampled_samplers: u32,
 }
-structure!(PhysicalDeviceFragmentDensityMap2PropertiesEXT, PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP2_PROPERTIES_EXT_LAYOUT, 32);
+structure!(PhysicalDeviceFragmentDensityMap2PropertiesEXT, PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP2_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP2_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceFragmentDensityMap2PropertiesEXT",
     size: 32,
@@ -47,16 +45,16 @@ pub static PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP2_PROPERTIES_EXT_LAYOUT: Layout =
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("subsampledLoads", 16, 1, Ty::Bool32),
-        f("subsampledCoarseReconstructionEarlyAccess", 20, 1, Ty::Bool32),
-        f("maxSubsampledArrayLayers", 24, 1, Ty::U32),
-        f("maxDescriptorSetSubsampledSamplers", 28, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "subsampledLoads", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subsampledCoarseReconstructionEarlyAccess", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxSubsampledArrayLayers", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetSubsampledSamplers", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

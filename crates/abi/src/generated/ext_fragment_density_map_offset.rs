@@ -2,13 +2,12 @@
 // VK_EXT_fragment_density_map_offset.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceFragmentDensityMapOffsetFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub fragment_density_map_offset: Bool32,
 }
-structure!(PhysicalDeviceFragmentDensityMapOffsetFeaturesEXT, PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_OFFSET_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceFragmentDensityMapOffsetFeaturesEXT, PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_OFFSET_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_OFFSET_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceFragmentDensityMapOffsetFeaturesEXT",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_OFFSET_FEATURES_EXT_LAYOUT: Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("fragmentDensityMapOffset", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "fragmentDensityMapOffset", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceFragmentDensityMapOffsetPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub fragment_density_offset_granularity: Extent2D,
 }
-structure!(PhysicalDeviceFragmentDensityMapOffsetPropertiesEXT, PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_OFFSET_PROPERTIES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceFragmentDensityMapOffsetPropertiesEXT, PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_OFFSET_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_OFFSET_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceFragmentDensityMapOffsetPropertiesEXT",
     size: 24,
@@ -44,26 +42,25 @@ pub static PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_OFFSET_PROPERTIES_EXT_LAYOUT: La
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("fragmentDensityOffsetGranularity", 16, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "fragmentDensityOffsetGranularity", at: 16, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderPassFragmentDensityMapOffsetEndInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub fragment_density_offset_count: u32,
     pub p_fragment_density_offsets: Ptr<Offset2D>,
 }
-structure!(RenderPassFragmentDensityMapOffsetEndInfoEXT, RENDER_PASS_FRAGMENT_DENSITY_MAP_OFFSET_END_INFO_EXT_LAYOUT, 32);
+structure!(RenderPassFragmentDensityMapOffsetEndInfoEXT, RENDER_PASS_FRAGMENT_DENSITY_MAP_OFFSET_END_INFO_EXT_LAYOUT);
 pub static RENDER_PASS_FRAGMENT_DENSITY_MAP_OFFSET_END_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkRenderPassFragmentDensityMapOffsetEndInfoEXT",
     size: 32,
@@ -72,26 +69,25 @@ pub static RENDER_PASS_FRAGMENT_DENSITY_MAP_OFFSET_END_INFO_EXT_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("fragmentDensityOffsetCount", 16, 1, Ty::U32).optional(),
-        f("pFragmentDensityOffsets", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&OFFSET2_D_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "fragmentDensityOffsetCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pFragmentDensityOffsets", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&OFFSET2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&OFFSET2_D_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&OFFSET2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderingEndInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
 }
-structure!(RenderingEndInfoKHR, RENDERING_END_INFO_KHR_LAYOUT, 16);
+structure!(RenderingEndInfoKHR, RENDERING_END_INFO_KHR_LAYOUT);
 pub static RENDERING_END_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkRenderingEndInfoKHR",
     size: 16,
@@ -100,23 +96,22 @@ pub static RENDERING_END_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdEndRendering2KHRParams {
     pub command_buffer: CommandBuffer,
     pub p_rendering_end_info: Ptr<RenderingEndInfoKHR>,
 }
-structure!(CmdEndRendering2KHRParams, CMD_END_RENDERING2_KHR_PARAMS_LAYOUT, 16);
+image!(CmdEndRendering2KHRParams, CMD_END_RENDERING2_KHR_PARAMS_LAYOUT);
 pub static CMD_END_RENDERING2_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdEndRendering2KHR",
     size: 16,
@@ -125,8 +120,8 @@ pub static CMD_END_RENDERING2_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pRenderingEndInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_END_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pRenderingEndInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_END_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

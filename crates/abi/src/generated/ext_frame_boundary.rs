@@ -2,13 +2,12 @@
 // VK_EXT_frame_boundary.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceFrameBoundaryFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub frame_boundary: Bool32,
 }
-structure!(PhysicalDeviceFrameBoundaryFeaturesEXT, PHYSICAL_DEVICE_FRAME_BOUNDARY_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceFrameBoundaryFeaturesEXT, PHYSICAL_DEVICE_FRAME_BOUNDARY_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_FRAME_BOUNDARY_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceFrameBoundaryFeaturesEXT",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_FRAME_BOUNDARY_FEATURES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("frameBoundary", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "frameBoundary", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct FrameBoundaryEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -43,7 +41,7 @@ pub struct FrameBoundaryEXT {
     pub tag_size: u64,
     pub p_tag: Ptr<u8>,
 }
-structure!(FrameBoundaryEXT, FRAME_BOUNDARY_EXT_LAYOUT, 88);
+structure!(FrameBoundaryEXT, FRAME_BOUNDARY_EXT_LAYOUT);
 pub static FRAME_BOUNDARY_EXT_LAYOUT: Layout = Layout {
     name: "VkFrameBoundaryEXT",
     size: 88,
@@ -52,26 +50,26 @@ pub static FRAME_BOUNDARY_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&FRAME_BOUNDARY_FLAG_BITS_EXT_ENUM)).optional(),
-        f("frameID", 24, 1, Ty::U64),
-        f("imageCount", 32, 1, Ty::U32).optional(),
-        f("pImages", 40, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Image), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("bufferCount", 48, 1, Ty::U32).optional(),
-        f("pBuffers", 56, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("tagName", 64, 1, Ty::U64).optional(),
-        f("tagSize", 72, 1, Ty::Size).optional(),
-        f("pTag", 80, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(72, 8)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&FRAME_BOUNDARY_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "frameID", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pImages", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Image), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "bufferCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pBuffers", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tagName", at: 64, ty: Ty::U64, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tagSize", at: 72, ty: Ty::Size, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pTag", at: 80, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 72, width: 8 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::Image), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 80, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(72, 8)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::Image), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 80, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 72, width: 8 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4), s(52, 4)],
-    keep: &[s(0, 4), s(32, 4), s(48, 4), s(72, 8)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 32, size: 4 }, Span { at: 48, size: 4 }, Span { at: 72, size: 8 }],
 };
 
 newtype!(FrameBoundaryFlagsEXT, u32);

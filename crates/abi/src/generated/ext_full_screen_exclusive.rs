@@ -2,13 +2,12 @@
 // VK_EXT_full_screen_exclusive.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SurfaceFullScreenExclusiveInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub full_screen_exclusive: FullScreenExclusiveEXT,
 }
-structure!(SurfaceFullScreenExclusiveInfoEXT, SURFACE_FULL_SCREEN_EXCLUSIVE_INFO_EXT_LAYOUT, 24);
+structure!(SurfaceFullScreenExclusiveInfoEXT, SURFACE_FULL_SCREEN_EXCLUSIVE_INFO_EXT_LAYOUT);
 pub static SURFACE_FULL_SCREEN_EXCLUSIVE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkSurfaceFullScreenExclusiveInfoEXT",
     size: 24,
@@ -17,25 +16,24 @@ pub static SURFACE_FULL_SCREEN_EXCLUSIVE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("fullScreenExclusive", 16, 1, Ty::Enum(&FULL_SCREEN_EXCLUSIVE_EXT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "fullScreenExclusive", at: 16, ty: Ty::Enum(&FULL_SCREEN_EXCLUSIVE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SurfaceCapabilitiesFullScreenExclusiveEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub full_screen_exclusive_supported: Bool32,
 }
-structure!(SurfaceCapabilitiesFullScreenExclusiveEXT, SURFACE_CAPABILITIES_FULL_SCREEN_EXCLUSIVE_EXT_LAYOUT, 24);
+structure!(SurfaceCapabilitiesFullScreenExclusiveEXT, SURFACE_CAPABILITIES_FULL_SCREEN_EXCLUSIVE_EXT_LAYOUT);
 pub static SURFACE_CAPABILITIES_FULL_SCREEN_EXCLUSIVE_EXT_LAYOUT: Layout = Layout {
     name: "VkSurfaceCapabilitiesFullScreenExclusiveEXT",
     size: 24,
@@ -44,25 +42,24 @@ pub static SURFACE_CAPABILITIES_FULL_SCREEN_EXCLUSIVE_EXT_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("fullScreenExclusiveSupported", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "fullScreenExclusiveSupported", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SurfaceFullScreenExclusiveWin32InfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub hmonitor: u64,
 }
-structure!(SurfaceFullScreenExclusiveWin32InfoEXT, SURFACE_FULL_SCREEN_EXCLUSIVE_WIN32_INFO_EXT_LAYOUT, 24);
+structure!(SurfaceFullScreenExclusiveWin32InfoEXT, SURFACE_FULL_SCREEN_EXCLUSIVE_WIN32_INFO_EXT_LAYOUT);
 pub static SURFACE_FULL_SCREEN_EXCLUSIVE_WIN32_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkSurfaceFullScreenExclusiveWin32InfoEXT",
     size: 24,
@@ -71,16 +68,16 @@ pub static SURFACE_FULL_SCREEN_EXCLUSIVE_WIN32_INFO_EXT_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("hmonitor", 16, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "hmonitor", at: 16, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 16 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(FullScreenExclusiveEXT, i32);
@@ -102,14 +99,13 @@ pub static FULL_SCREEN_EXCLUSIVE_EXT_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceSurfacePresentModes2EXTParams {
     pub physical_device: PhysicalDevice,
     pub p_surface_info: Ptr<PhysicalDeviceSurfaceInfo2KHR>,
     pub p_present_mode_count: Ptr<u32>,
     pub p_present_modes: Ptr<PresentModeKHR>,
 }
-structure!(GetPhysicalDeviceSurfacePresentModes2EXTParams, GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES2_EXT_PARAMS_LAYOUT, 32);
+image!(GetPhysicalDeviceSurfacePresentModes2EXTParams, GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES2_EXT_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES2_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceSurfacePresentModes2EXT",
     size: 32,
@@ -118,29 +114,28 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES2_EXT_PARAMS_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pSurfaceInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_SURFACE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPresentModeCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPresentModes", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurfaceInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_SURFACE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentModeCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentModes", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_SURFACE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceSurfacePresentModes2EXTOutputs {
     pub result: Result,
     pub p_present_mode_count: Ptr<u32>,
     pub p_present_modes: Ptr<PresentModeKHR>,
 }
-structure!(GetPhysicalDeviceSurfacePresentModes2EXTOutputs, GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES2_EXT_OUTPUTS_LAYOUT, 24);
+image!(GetPhysicalDeviceSurfacePresentModes2EXTOutputs, GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES2_EXT_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES2_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceSurfacePresentModes2EXT:outputs",
     size: 24,
@@ -149,15 +144,15 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES2_EXT_OUTPUTS_LAYOUT: Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPresentModeCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPresentModes", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentModeCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentModes", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceSurfacePresentModes2EXT = unsafe extern "system" fn(PhysicalDevice, Ptr<PhysicalDeviceSurfaceInfo2KHR>, Ptr<u32>, Ptr<PresentModeKHR>) -> Result;
@@ -175,12 +170,11 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES2_EXT_COMMAND: CommandDesc =
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct AcquireFullScreenExclusiveModeEXTParams {
     pub device: Device,
     pub swapchain: SwapchainKHR,
 }
-structure!(AcquireFullScreenExclusiveModeEXTParams, ACQUIRE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_PARAMS_LAYOUT, 16);
+image!(AcquireFullScreenExclusiveModeEXTParams, ACQUIRE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_PARAMS_LAYOUT);
 pub static ACQUIRE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkAcquireFullScreenExclusiveModeEXT",
     size: 16,
@@ -189,8 +183,8 @@ pub static ACQUIRE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_PARAMS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("swapchain", 8, 1, Ty::Handle(HandleType::SwapchainKHR)),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -201,11 +195,10 @@ pub static ACQUIRE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_PARAMS_LAYOUT: Layout = Layout
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct AcquireFullScreenExclusiveModeEXTOutputs {
     pub result: Result,
 }
-structure!(AcquireFullScreenExclusiveModeEXTOutputs, ACQUIRE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_OUTPUTS_LAYOUT, 8);
+image!(AcquireFullScreenExclusiveModeEXTOutputs, ACQUIRE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_OUTPUTS_LAYOUT);
 pub static ACQUIRE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkAcquireFullScreenExclusiveModeEXT:outputs",
     size: 8,
@@ -214,10 +207,10 @@ pub static ACQUIRE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_OUTPUTS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnAcquireFullScreenExclusiveModeEXT = unsafe extern "system" fn(Device, SwapchainKHR) -> Result;
@@ -235,12 +228,11 @@ pub static ACQUIRE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_COMMAND: CommandDesc = Command
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ReleaseFullScreenExclusiveModeEXTParams {
     pub device: Device,
     pub swapchain: SwapchainKHR,
 }
-structure!(ReleaseFullScreenExclusiveModeEXTParams, RELEASE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_PARAMS_LAYOUT, 16);
+image!(ReleaseFullScreenExclusiveModeEXTParams, RELEASE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_PARAMS_LAYOUT);
 pub static RELEASE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkReleaseFullScreenExclusiveModeEXT",
     size: 16,
@@ -249,8 +241,8 @@ pub static RELEASE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_PARAMS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("swapchain", 8, 1, Ty::Handle(HandleType::SwapchainKHR)),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -261,11 +253,10 @@ pub static RELEASE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_PARAMS_LAYOUT: Layout = Layout
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ReleaseFullScreenExclusiveModeEXTOutputs {
     pub result: Result,
 }
-structure!(ReleaseFullScreenExclusiveModeEXTOutputs, RELEASE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_OUTPUTS_LAYOUT, 8);
+image!(ReleaseFullScreenExclusiveModeEXTOutputs, RELEASE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_OUTPUTS_LAYOUT);
 pub static RELEASE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkReleaseFullScreenExclusiveModeEXT:outputs",
     size: 8,
@@ -274,10 +265,10 @@ pub static RELEASE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_OUTPUTS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnReleaseFullScreenExclusiveModeEXT = unsafe extern "system" fn(Device, SwapchainKHR) -> Result;
@@ -295,13 +286,12 @@ pub static RELEASE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_COMMAND: CommandDesc = Command
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceGroupSurfacePresentModes2EXTParams {
     pub device: Device,
     pub p_surface_info: Ptr<PhysicalDeviceSurfaceInfo2KHR>,
     pub p_modes: Ptr<DeviceGroupPresentModeFlagsKHR>,
 }
-structure!(GetDeviceGroupSurfacePresentModes2EXTParams, GET_DEVICE_GROUP_SURFACE_PRESENT_MODES2_EXT_PARAMS_LAYOUT, 24);
+image!(GetDeviceGroupSurfacePresentModes2EXTParams, GET_DEVICE_GROUP_SURFACE_PRESENT_MODES2_EXT_PARAMS_LAYOUT);
 pub static GET_DEVICE_GROUP_SURFACE_PRESENT_MODES2_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceGroupSurfacePresentModes2EXT",
     size: 24,
@@ -310,9 +300,9 @@ pub static GET_DEVICE_GROUP_SURFACE_PRESENT_MODES2_EXT_PARAMS_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pSurfaceInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_SURFACE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pModes", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurfaceInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_SURFACE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pModes", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -324,12 +314,11 @@ pub static GET_DEVICE_GROUP_SURFACE_PRESENT_MODES2_EXT_PARAMS_LAYOUT: Layout = L
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceGroupSurfacePresentModes2EXTOutputs {
     pub result: Result,
     pub p_modes: Ptr<DeviceGroupPresentModeFlagsKHR>,
 }
-structure!(GetDeviceGroupSurfacePresentModes2EXTOutputs, GET_DEVICE_GROUP_SURFACE_PRESENT_MODES2_EXT_OUTPUTS_LAYOUT, 16);
+image!(GetDeviceGroupSurfacePresentModes2EXTOutputs, GET_DEVICE_GROUP_SURFACE_PRESENT_MODES2_EXT_OUTPUTS_LAYOUT);
 pub static GET_DEVICE_GROUP_SURFACE_PRESENT_MODES2_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceGroupSurfacePresentModes2EXT:outputs",
     size: 16,
@@ -338,13 +327,13 @@ pub static GET_DEVICE_GROUP_SURFACE_PRESENT_MODES2_EXT_OUTPUTS_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pModes", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pModes", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetDeviceGroupSurfacePresentModes2EXT = unsafe extern "system" fn(Device, Ptr<PhysicalDeviceSurfaceInfo2KHR>, Ptr<DeviceGroupPresentModeFlagsKHR>) -> Result;

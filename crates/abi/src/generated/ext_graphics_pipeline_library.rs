@@ -2,13 +2,12 @@
 // VK_EXT_graphics_pipeline_library.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceGraphicsPipelineLibraryFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub graphics_pipeline_library: Bool32,
 }
-structure!(PhysicalDeviceGraphicsPipelineLibraryFeaturesEXT, PHYSICAL_DEVICE_GRAPHICS_PIPELINE_LIBRARY_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceGraphicsPipelineLibraryFeaturesEXT, PHYSICAL_DEVICE_GRAPHICS_PIPELINE_LIBRARY_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_GRAPHICS_PIPELINE_LIBRARY_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceGraphicsPipelineLibraryFeaturesEXT",
     size: 24,
@@ -17,26 +16,25 @@ pub static PHYSICAL_DEVICE_GRAPHICS_PIPELINE_LIBRARY_FEATURES_EXT_LAYOUT: Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("graphicsPipelineLibrary", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "graphicsPipelineLibrary", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceGraphicsPipelineLibraryPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub graphics_pipeline_library_fast_linking: Bool32,
     pub graphics_pipeline_library_independent_interpolation_decoration: Bool32,
 }
-structure!(PhysicalDeviceGraphicsPipelineLibraryPropertiesEXT, PHYSICAL_DEVICE_GRAPHICS_PIPELINE_LIBRARY_PROPERTIES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceGraphicsPipelineLibraryPropertiesEXT, PHYSICAL_DEVICE_GRAPHICS_PIPELINE_LIBRARY_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_GRAPHICS_PIPELINE_LIBRARY_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceGraphicsPipelineLibraryPropertiesEXT",
     size: 24,
@@ -45,26 +43,25 @@ pub static PHYSICAL_DEVICE_GRAPHICS_PIPELINE_LIBRARY_PROPERTIES_EXT_LAYOUT: Layo
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("graphicsPipelineLibraryFastLinking", 16, 1, Ty::Bool32),
-        f("graphicsPipelineLibraryIndependentInterpolationDecoration", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "graphicsPipelineLibraryFastLinking", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "graphicsPipelineLibraryIndependentInterpolationDecoration", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct GraphicsPipelineLibraryCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: GraphicsPipelineLibraryFlagsEXT,
 }
-structure!(GraphicsPipelineLibraryCreateInfoEXT, GRAPHICS_PIPELINE_LIBRARY_CREATE_INFO_EXT_LAYOUT, 24);
+structure!(GraphicsPipelineLibraryCreateInfoEXT, GRAPHICS_PIPELINE_LIBRARY_CREATE_INFO_EXT_LAYOUT);
 pub static GRAPHICS_PIPELINE_LIBRARY_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkGraphicsPipelineLibraryCreateInfoEXT",
     size: 24,
@@ -73,15 +70,15 @@ pub static GRAPHICS_PIPELINE_LIBRARY_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&GRAPHICS_PIPELINE_LIBRARY_FLAG_BITS_EXT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&GRAPHICS_PIPELINE_LIBRARY_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(GraphicsPipelineLibraryFlagsEXT, u32);

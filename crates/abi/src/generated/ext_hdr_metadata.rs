@@ -2,7 +2,6 @@
 // VK_EXT_hdr_metadata.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct HdrMetadataEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -15,7 +14,7 @@ pub struct HdrMetadataEXT {
     pub max_content_light_level: f32,
     pub max_frame_average_light_level: f32,
 }
-structure!(HdrMetadataEXT, HDR_METADATA_EXT_LAYOUT, 64);
+structure!(HdrMetadataEXT, HDR_METADATA_EXT_LAYOUT);
 pub static HDR_METADATA_EXT_LAYOUT: Layout = Layout {
     name: "VkHdrMetadataEXT",
     size: 64,
@@ -24,31 +23,30 @@ pub static HDR_METADATA_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("displayPrimaryRed", 16, 1, Ty::Struct(&XY_COLOR_EXT_LAYOUT)),
-        f("displayPrimaryGreen", 24, 1, Ty::Struct(&XY_COLOR_EXT_LAYOUT)),
-        f("displayPrimaryBlue", 32, 1, Ty::Struct(&XY_COLOR_EXT_LAYOUT)),
-        f("whitePoint", 40, 1, Ty::Struct(&XY_COLOR_EXT_LAYOUT)),
-        f("maxLuminance", 48, 1, Ty::F32),
-        f("minLuminance", 52, 1, Ty::F32),
-        f("maxContentLightLevel", 56, 1, Ty::F32),
-        f("maxFrameAverageLightLevel", 60, 1, Ty::F32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "displayPrimaryRed", at: 16, ty: Ty::Struct(&XY_COLOR_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "displayPrimaryGreen", at: 24, ty: Ty::Struct(&XY_COLOR_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "displayPrimaryBlue", at: 32, ty: Ty::Struct(&XY_COLOR_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "whitePoint", at: 40, ty: Ty::Struct(&XY_COLOR_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxLuminance", at: 48, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minLuminance", at: 52, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxContentLightLevel", at: 56, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxFrameAverageLightLevel", at: 60, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct XYColorEXT {
     pub x: f32,
     pub y: f32,
 }
-structure!(XYColorEXT, XY_COLOR_EXT_LAYOUT, 8);
+structure!(XYColorEXT, XY_COLOR_EXT_LAYOUT);
 pub static XY_COLOR_EXT_LAYOUT: Layout = Layout {
     name: "VkXYColorEXT",
     size: 8,
@@ -57,8 +55,8 @@ pub static XY_COLOR_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("x", 0, 1, Ty::F32),
-        f("y", 4, 1, Ty::F32),
+        Field { name: "x", at: 0, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "y", at: 4, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -66,14 +64,13 @@ pub static XY_COLOR_EXT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SetHdrMetadataEXTParams {
     pub device: Device,
     pub swapchain_count: u32,
     pub p_swapchains: Ptr<SwapchainKHR>,
     pub p_metadata: Ptr<HdrMetadataEXT>,
 }
-structure!(SetHdrMetadataEXTParams, SET_HDR_METADATA_EXT_PARAMS_LAYOUT, 32);
+image!(SetHdrMetadataEXTParams, SET_HDR_METADATA_EXT_PARAMS_LAYOUT);
 pub static SET_HDR_METADATA_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkSetHdrMetadataEXT",
     size: 32,
@@ -82,18 +79,18 @@ pub static SET_HDR_METADATA_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("swapchainCount", 8, 1, Ty::U32),
-        f("pSwapchains", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })).extern_sync(),
-        f("pMetadata", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&HDR_METADATA_EXT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "swapchainCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSwapchains", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pMetadata", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&HDR_METADATA_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&HDR_METADATA_EXT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&HDR_METADATA_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 pub type FnSetHdrMetadataEXT = unsafe extern "system" fn(Device, u32, Ptr<SwapchainKHR>, Ptr<HdrMetadataEXT>);
 pub static SET_HDR_METADATA_EXT_COMMAND: CommandDesc = CommandDesc {

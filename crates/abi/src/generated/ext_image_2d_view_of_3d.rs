@@ -2,14 +2,13 @@
 // VK_EXT_image_2d_view_of_3d.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceImage2DViewOf3DFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub image2_d_view_of3_d: Bool32,
     pub sampler2_d_view_of3_d: Bool32,
 }
-structure!(PhysicalDeviceImage2DViewOf3DFeaturesEXT, PHYSICAL_DEVICE_IMAGE2_D_VIEW_OF3_D_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceImage2DViewOf3DFeaturesEXT, PHYSICAL_DEVICE_IMAGE2_D_VIEW_OF3_D_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_IMAGE2_D_VIEW_OF3_D_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceImage2DViewOf3DFeaturesEXT",
     size: 24,
@@ -18,14 +17,14 @@ pub static PHYSICAL_DEVICE_IMAGE2_D_VIEW_OF3_D_FEATURES_EXT_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("image2DViewOf3D", 16, 1, Ty::Bool32),
-        f("sampler2DViewOf3D", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "image2DViewOf3D", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sampler2DViewOf3D", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

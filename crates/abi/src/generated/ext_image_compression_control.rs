@@ -2,13 +2,12 @@
 // VK_EXT_image_compression_control.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceImageCompressionControlFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub image_compression_control: Bool32,
 }
-structure!(PhysicalDeviceImageCompressionControlFeaturesEXT, PHYSICAL_DEVICE_IMAGE_COMPRESSION_CONTROL_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceImageCompressionControlFeaturesEXT, PHYSICAL_DEVICE_IMAGE_COMPRESSION_CONTROL_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_IMAGE_COMPRESSION_CONTROL_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceImageCompressionControlFeaturesEXT",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_IMAGE_COMPRESSION_CONTROL_FEATURES_EXT_LAYOUT: Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("imageCompressionControl", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "imageCompressionControl", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageCompressionControlEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -37,7 +35,7 @@ pub struct ImageCompressionControlEXT {
     pub compression_control_plane_count: u32,
     pub p_fixed_rate_flags: Ptr<ImageCompressionFixedRateFlagsEXT>,
 }
-structure!(ImageCompressionControlEXT, IMAGE_COMPRESSION_CONTROL_EXT_LAYOUT, 32);
+structure!(ImageCompressionControlEXT, IMAGE_COMPRESSION_CONTROL_EXT_LAYOUT);
 pub static IMAGE_COMPRESSION_CONTROL_EXT_LAYOUT: Layout = Layout {
     name: "VkImageCompressionControlEXT",
     size: 32,
@@ -46,29 +44,28 @@ pub static IMAGE_COMPRESSION_CONTROL_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&IMAGE_COMPRESSION_FLAG_BITS_EXT_ENUM)),
-        f("compressionControlPlaneCount", 20, 1, Ty::U32).optional(),
-        f("pFixedRateFlags", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(20, 4)), read: Read::Has(here(16, 4), 2), direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&IMAGE_COMPRESSION_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "compressionControlPlaneCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pFixedRateFlags", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Has(Place { through: Place::HERE, at: 16, width: 4 }, 2), direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(20, 4)), read: Read::Has(here(16, 4), 2), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Has(Place { through: Place::HERE, at: 16, width: 4 }, 2), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(20, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageCompressionPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub image_compression_flags: ImageCompressionFlagsEXT,
     pub image_compression_fixed_rate_flags: ImageCompressionFixedRateFlagsEXT,
 }
-structure!(ImageCompressionPropertiesEXT, IMAGE_COMPRESSION_PROPERTIES_EXT_LAYOUT, 24);
+structure!(ImageCompressionPropertiesEXT, IMAGE_COMPRESSION_PROPERTIES_EXT_LAYOUT);
 pub static IMAGE_COMPRESSION_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkImageCompressionPropertiesEXT",
     size: 24,
@@ -77,16 +74,16 @@ pub static IMAGE_COMPRESSION_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("imageCompressionFlags", 16, 1, Ty::Flags(&IMAGE_COMPRESSION_FLAG_BITS_EXT_ENUM)),
-        f("imageCompressionFixedRateFlags", 20, 1, Ty::Flags(&IMAGE_COMPRESSION_FIXED_RATE_FLAG_BITS_EXT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "imageCompressionFlags", at: 16, ty: Ty::Flags(&IMAGE_COMPRESSION_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageCompressionFixedRateFlags", at: 20, ty: Ty::Flags(&IMAGE_COMPRESSION_FIXED_RATE_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(ImageCompressionFlagsEXT, u32);

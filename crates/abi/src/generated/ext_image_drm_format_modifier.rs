@@ -2,14 +2,13 @@
 // VK_EXT_image_drm_format_modifier.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DrmFormatModifierPropertiesListEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub drm_format_modifier_count: u32,
     pub p_drm_format_modifier_properties: Ptr<DrmFormatModifierPropertiesEXT>,
 }
-structure!(DrmFormatModifierPropertiesListEXT, DRM_FORMAT_MODIFIER_PROPERTIES_LIST_EXT_LAYOUT, 32);
+structure!(DrmFormatModifierPropertiesListEXT, DRM_FORMAT_MODIFIER_PROPERTIES_LIST_EXT_LAYOUT);
 pub static DRM_FORMAT_MODIFIER_PROPERTIES_LIST_EXT_LAYOUT: Layout = Layout {
     name: "VkDrmFormatModifierPropertiesListEXT",
     size: 32,
@@ -18,27 +17,26 @@ pub static DRM_FORMAT_MODIFIER_PROPERTIES_LIST_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("drmFormatModifierCount", 16, 1, Ty::U32).optional(),
-        f("pDrmFormatModifierProperties", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DRM_FORMAT_MODIFIER_PROPERTIES_EXT_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "drmFormatModifierCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDrmFormatModifierProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DRM_FORMAT_MODIFIER_PROPERTIES_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DRM_FORMAT_MODIFIER_PROPERTIES_EXT_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DRM_FORMAT_MODIFIER_PROPERTIES_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DrmFormatModifierPropertiesEXT {
     pub drm_format_modifier: u64,
     pub drm_format_modifier_plane_count: u32,
     pub drm_format_modifier_tiling_features: FormatFeatureFlags,
 }
-structure!(DrmFormatModifierPropertiesEXT, DRM_FORMAT_MODIFIER_PROPERTIES_EXT_LAYOUT, 16);
+structure!(DrmFormatModifierPropertiesEXT, DRM_FORMAT_MODIFIER_PROPERTIES_EXT_LAYOUT);
 pub static DRM_FORMAT_MODIFIER_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkDrmFormatModifierPropertiesEXT",
     size: 16,
@@ -47,9 +45,9 @@ pub static DRM_FORMAT_MODIFIER_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("drmFormatModifier", 0, 1, Ty::U64),
-        f("drmFormatModifierPlaneCount", 8, 1, Ty::U32),
-        f("drmFormatModifierTilingFeatures", 12, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS_ENUM)),
+        Field { name: "drmFormatModifier", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "drmFormatModifierPlaneCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "drmFormatModifierTilingFeatures", at: 12, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -57,7 +55,6 @@ pub static DRM_FORMAT_MODIFIER_PROPERTIES_EXT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceImageDrmFormatModifierInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -66,7 +63,7 @@ pub struct PhysicalDeviceImageDrmFormatModifierInfoEXT {
     pub queue_family_index_count: u32,
     pub p_queue_family_indices: Ptr<u32>,
 }
-structure!(PhysicalDeviceImageDrmFormatModifierInfoEXT, PHYSICAL_DEVICE_IMAGE_DRM_FORMAT_MODIFIER_INFO_EXT_LAYOUT, 40);
+structure!(PhysicalDeviceImageDrmFormatModifierInfoEXT, PHYSICAL_DEVICE_IMAGE_DRM_FORMAT_MODIFIER_INFO_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_IMAGE_DRM_FORMAT_MODIFIER_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceImageDrmFormatModifierInfoEXT",
     size: 40,
@@ -75,30 +72,29 @@ pub static PHYSICAL_DEVICE_IMAGE_DRM_FORMAT_MODIFIER_INFO_EXT_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("drmFormatModifier", 16, 1, Ty::U64),
-        f("sharingMode", 24, 1, Ty::Enum(&SHARING_MODE_ENUM)),
-        f("queueFamilyIndexCount", 28, 1, Ty::U32).optional(),
-        f("pQueueFamilyIndices", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(28, 4)), read: Read::Is(here(24, 4), &[1]), direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "drmFormatModifier", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sharingMode", at: 24, ty: Ty::Enum(&SHARING_MODE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queueFamilyIndexCount", at: 28, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pQueueFamilyIndices", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Is(Place { through: Place::HERE, at: 24, width: 4 }, &[1]), direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(28, 4)), read: Read::Is(here(24, 4), &[1]), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Is(Place { through: Place::HERE, at: 24, width: 4 }, &[1]), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(28, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 28, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageDrmFormatModifierListCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub drm_format_modifier_count: u32,
     pub p_drm_format_modifiers: Ptr<u64>,
 }
-structure!(ImageDrmFormatModifierListCreateInfoEXT, IMAGE_DRM_FORMAT_MODIFIER_LIST_CREATE_INFO_EXT_LAYOUT, 32);
+structure!(ImageDrmFormatModifierListCreateInfoEXT, IMAGE_DRM_FORMAT_MODIFIER_LIST_CREATE_INFO_EXT_LAYOUT);
 pub static IMAGE_DRM_FORMAT_MODIFIER_LIST_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkImageDrmFormatModifierListCreateInfoEXT",
     size: 32,
@@ -107,21 +103,20 @@ pub static IMAGE_DRM_FORMAT_MODIFIER_LIST_CREATE_INFO_EXT_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("drmFormatModifierCount", 16, 1, Ty::U32),
-        f("pDrmFormatModifiers", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "drmFormatModifierCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDrmFormatModifiers", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageDrmFormatModifierExplicitCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -129,7 +124,7 @@ pub struct ImageDrmFormatModifierExplicitCreateInfoEXT {
     pub drm_format_modifier_plane_count: u32,
     pub p_plane_layouts: Ptr<SubresourceLayout>,
 }
-structure!(ImageDrmFormatModifierExplicitCreateInfoEXT, IMAGE_DRM_FORMAT_MODIFIER_EXPLICIT_CREATE_INFO_EXT_LAYOUT, 40);
+structure!(ImageDrmFormatModifierExplicitCreateInfoEXT, IMAGE_DRM_FORMAT_MODIFIER_EXPLICIT_CREATE_INFO_EXT_LAYOUT);
 pub static IMAGE_DRM_FORMAT_MODIFIER_EXPLICIT_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkImageDrmFormatModifierExplicitCreateInfoEXT",
     size: 40,
@@ -138,28 +133,27 @@ pub static IMAGE_DRM_FORMAT_MODIFIER_EXPLICIT_CREATE_INFO_EXT_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("drmFormatModifier", 16, 1, Ty::U64),
-        f("drmFormatModifierPlaneCount", 24, 1, Ty::U32),
-        f("pPlaneLayouts", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "drmFormatModifier", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "drmFormatModifierPlaneCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPlaneLayouts", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&SUBRESOURCE_LAYOUT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4), s(24, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageDrmFormatModifierPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub drm_format_modifier: u64,
 }
-structure!(ImageDrmFormatModifierPropertiesEXT, IMAGE_DRM_FORMAT_MODIFIER_PROPERTIES_EXT_LAYOUT, 24);
+structure!(ImageDrmFormatModifierPropertiesEXT, IMAGE_DRM_FORMAT_MODIFIER_PROPERTIES_EXT_LAYOUT);
 pub static IMAGE_DRM_FORMAT_MODIFIER_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkImageDrmFormatModifierPropertiesEXT",
     size: 24,
@@ -168,26 +162,25 @@ pub static IMAGE_DRM_FORMAT_MODIFIER_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("drmFormatModifier", 16, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "drmFormatModifier", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DrmFormatModifierPropertiesList2EXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub drm_format_modifier_count: u32,
     pub p_drm_format_modifier_properties: Ptr<DrmFormatModifierProperties2EXT>,
 }
-structure!(DrmFormatModifierPropertiesList2EXT, DRM_FORMAT_MODIFIER_PROPERTIES_LIST2_EXT_LAYOUT, 32);
+structure!(DrmFormatModifierPropertiesList2EXT, DRM_FORMAT_MODIFIER_PROPERTIES_LIST2_EXT_LAYOUT);
 pub static DRM_FORMAT_MODIFIER_PROPERTIES_LIST2_EXT_LAYOUT: Layout = Layout {
     name: "VkDrmFormatModifierPropertiesList2EXT",
     size: 32,
@@ -196,27 +189,26 @@ pub static DRM_FORMAT_MODIFIER_PROPERTIES_LIST2_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("drmFormatModifierCount", 16, 1, Ty::U32).optional(),
-        f("pDrmFormatModifierProperties", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DRM_FORMAT_MODIFIER_PROPERTIES2_EXT_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "drmFormatModifierCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDrmFormatModifierProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DRM_FORMAT_MODIFIER_PROPERTIES2_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DRM_FORMAT_MODIFIER_PROPERTIES2_EXT_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DRM_FORMAT_MODIFIER_PROPERTIES2_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DrmFormatModifierProperties2EXT {
     pub drm_format_modifier: u64,
     pub drm_format_modifier_plane_count: u32,
     pub drm_format_modifier_tiling_features: FormatFeatureFlags2,
 }
-structure!(DrmFormatModifierProperties2EXT, DRM_FORMAT_MODIFIER_PROPERTIES2_EXT_LAYOUT, 24);
+structure!(DrmFormatModifierProperties2EXT, DRM_FORMAT_MODIFIER_PROPERTIES2_EXT_LAYOUT);
 pub static DRM_FORMAT_MODIFIER_PROPERTIES2_EXT_LAYOUT: Layout = Layout {
     name: "VkDrmFormatModifierProperties2EXT",
     size: 24,
@@ -225,23 +217,22 @@ pub static DRM_FORMAT_MODIFIER_PROPERTIES2_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("drmFormatModifier", 0, 1, Ty::U64),
-        f("drmFormatModifierPlaneCount", 8, 1, Ty::U32),
-        f("drmFormatModifierTilingFeatures", 16, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM)),
+        Field { name: "drmFormatModifier", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "drmFormatModifierPlaneCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "drmFormatModifierTilingFeatures", at: 16, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS2_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageDrmFormatModifierPropertiesEXTParams {
     pub device: Device,
     pub image: Image,
     pub p_properties: Ptr<ImageDrmFormatModifierPropertiesEXT>,
 }
-structure!(GetImageDrmFormatModifierPropertiesEXTParams, GET_IMAGE_DRM_FORMAT_MODIFIER_PROPERTIES_EXT_PARAMS_LAYOUT, 24);
+image!(GetImageDrmFormatModifierPropertiesEXTParams, GET_IMAGE_DRM_FORMAT_MODIFIER_PROPERTIES_EXT_PARAMS_LAYOUT);
 pub static GET_IMAGE_DRM_FORMAT_MODIFIER_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetImageDrmFormatModifierPropertiesEXT",
     size: 24,
@@ -250,9 +241,9 @@ pub static GET_IMAGE_DRM_FORMAT_MODIFIER_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("image", 8, 1, Ty::Handle(HandleType::Image)),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_DRM_FORMAT_MODIFIER_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "image", at: 8, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_DRM_FORMAT_MODIFIER_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -264,12 +255,11 @@ pub static GET_IMAGE_DRM_FORMAT_MODIFIER_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageDrmFormatModifierPropertiesEXTOutputs {
     pub result: Result,
     pub p_properties: Ptr<ImageDrmFormatModifierPropertiesEXT>,
 }
-structure!(GetImageDrmFormatModifierPropertiesEXTOutputs, GET_IMAGE_DRM_FORMAT_MODIFIER_PROPERTIES_EXT_OUTPUTS_LAYOUT, 16);
+image!(GetImageDrmFormatModifierPropertiesEXTOutputs, GET_IMAGE_DRM_FORMAT_MODIFIER_PROPERTIES_EXT_OUTPUTS_LAYOUT);
 pub static GET_IMAGE_DRM_FORMAT_MODIFIER_PROPERTIES_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetImageDrmFormatModifierPropertiesEXT:outputs",
     size: 16,
@@ -278,13 +268,13 @@ pub static GET_IMAGE_DRM_FORMAT_MODIFIER_PROPERTIES_EXT_OUTPUTS_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_DRM_FORMAT_MODIFIER_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_DRM_FORMAT_MODIFIER_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMAGE_DRM_FORMAT_MODIFIER_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetImageDrmFormatModifierPropertiesEXT = unsafe extern "system" fn(Device, Image, Ptr<ImageDrmFormatModifierPropertiesEXT>) -> Result;

@@ -2,13 +2,12 @@
 // VK_EXT_image_sliced_view_of_3d.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceImageSlicedViewOf3DFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub image_sliced_view_of3_d: Bool32,
 }
-structure!(PhysicalDeviceImageSlicedViewOf3DFeaturesEXT, PHYSICAL_DEVICE_IMAGE_SLICED_VIEW_OF3_D_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceImageSlicedViewOf3DFeaturesEXT, PHYSICAL_DEVICE_IMAGE_SLICED_VIEW_OF3_D_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_IMAGE_SLICED_VIEW_OF3_D_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceImageSlicedViewOf3DFeaturesEXT",
     size: 24,
@@ -17,26 +16,25 @@ pub static PHYSICAL_DEVICE_IMAGE_SLICED_VIEW_OF3_D_FEATURES_EXT_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("imageSlicedViewOf3D", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "imageSlicedViewOf3D", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageViewSlicedCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub slice_offset: u32,
     pub slice_count: u32,
 }
-structure!(ImageViewSlicedCreateInfoEXT, IMAGE_VIEW_SLICED_CREATE_INFO_EXT_LAYOUT, 24);
+structure!(ImageViewSlicedCreateInfoEXT, IMAGE_VIEW_SLICED_CREATE_INFO_EXT_LAYOUT);
 pub static IMAGE_VIEW_SLICED_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkImageViewSlicedCreateInfoEXT",
     size: 24,
@@ -45,14 +43,14 @@ pub static IMAGE_VIEW_SLICED_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("sliceOffset", 16, 1, Ty::U32),
-        f("sliceCount", 20, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sliceOffset", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sliceCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,13 +2,12 @@
 // VK_EXT_image_tiling_control.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceImageTilingControlFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub image_tiling_control: Bool32,
 }
-structure!(PhysicalDeviceImageTilingControlFeaturesEXT, PHYSICAL_DEVICE_IMAGE_TILING_CONTROL_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceImageTilingControlFeaturesEXT, PHYSICAL_DEVICE_IMAGE_TILING_CONTROL_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_IMAGE_TILING_CONTROL_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceImageTilingControlFeaturesEXT",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_IMAGE_TILING_CONTROL_FEATURES_EXT_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("imageTilingControl", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "imageTilingControl", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageTilingControlCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub tiling_control: ImageTilingControlEXT,
 }
-structure!(ImageTilingControlCreateInfoEXT, IMAGE_TILING_CONTROL_CREATE_INFO_EXT_LAYOUT, 24);
+structure!(ImageTilingControlCreateInfoEXT, IMAGE_TILING_CONTROL_CREATE_INFO_EXT_LAYOUT);
 pub static IMAGE_TILING_CONTROL_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkImageTilingControlCreateInfoEXT",
     size: 24,
@@ -44,15 +42,15 @@ pub static IMAGE_TILING_CONTROL_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("tilingControl", 16, 1, Ty::Enum(&IMAGE_TILING_CONTROL_EXT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tilingControl", at: 16, ty: Ty::Enum(&IMAGE_TILING_CONTROL_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(ImageTilingControlEXT, i32);

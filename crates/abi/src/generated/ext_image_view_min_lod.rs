@@ -2,13 +2,12 @@
 // VK_EXT_image_view_min_lod.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceImageViewMinLodFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub min_lod: Bool32,
 }
-structure!(PhysicalDeviceImageViewMinLodFeaturesEXT, PHYSICAL_DEVICE_IMAGE_VIEW_MIN_LOD_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceImageViewMinLodFeaturesEXT, PHYSICAL_DEVICE_IMAGE_VIEW_MIN_LOD_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_IMAGE_VIEW_MIN_LOD_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceImageViewMinLodFeaturesEXT",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_IMAGE_VIEW_MIN_LOD_FEATURES_EXT_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("minLod", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "minLod", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageViewMinLodCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub min_lod: f32,
 }
-structure!(ImageViewMinLodCreateInfoEXT, IMAGE_VIEW_MIN_LOD_CREATE_INFO_EXT_LAYOUT, 24);
+structure!(ImageViewMinLodCreateInfoEXT, IMAGE_VIEW_MIN_LOD_CREATE_INFO_EXT_LAYOUT);
 pub static IMAGE_VIEW_MIN_LOD_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkImageViewMinLodCreateInfoEXT",
     size: 24,
@@ -44,13 +42,13 @@ pub static IMAGE_VIEW_MIN_LOD_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("minLod", 16, 1, Ty::F32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "minLod", at: 16, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,14 +2,13 @@
 // VK_EXT_layer_settings.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct LayerSettingsCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub setting_count: u32,
     pub p_settings: Ptr<LayerSettingEXT>,
 }
-structure!(LayerSettingsCreateInfoEXT, LAYER_SETTINGS_CREATE_INFO_EXT_LAYOUT, 32);
+structure!(LayerSettingsCreateInfoEXT, LAYER_SETTINGS_CREATE_INFO_EXT_LAYOUT);
 pub static LAYER_SETTINGS_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkLayerSettingsCreateInfoEXT",
     size: 32,
@@ -18,21 +17,20 @@ pub static LAYER_SETTINGS_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("settingCount", 16, 1, Ty::U32).optional(),
-        f("pSettings", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&LAYER_SETTING_EXT_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "settingCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSettings", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&LAYER_SETTING_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&LAYER_SETTING_EXT_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&LAYER_SETTING_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct LayerSettingEXT {
     pub p_layer_name: Ptr<u8>,
     pub p_setting_name: Ptr<u8>,
@@ -40,7 +38,7 @@ pub struct LayerSettingEXT {
     pub value_count: u32,
     pub p_values: Ptr<u8>,
 }
-structure!(LayerSettingEXT, LAYER_SETTING_EXT_LAYOUT, 32);
+structure!(LayerSettingEXT, LAYER_SETTING_EXT_LAYOUT);
 pub static LAYER_SETTING_EXT_LAYOUT: Layout = Layout {
     name: "VkLayerSettingEXT",
     size: 32,
@@ -49,19 +47,19 @@ pub static LAYER_SETTING_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pLayerName", 0, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSettingName", 8, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None })),
-        f("type", 16, 1, Ty::Enum(&LAYER_SETTING_TYPE_EXT_ENUM)),
-        f("valueCount", 20, 1, Ty::U32).optional(),
-        f("pValues", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "pLayerName", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSettingName", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "type", at: 16, ty: Ty::Enum(&LAYER_SETTING_TYPE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "valueCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pValues", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Select { union: s(24, 8), selector: here(16, 4), cases: &[
-            Case { values: &[0, 1, 3, 5], field: 0, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
-            Case { values: &[2, 4, 6], field: 0, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
-            Case { values: &[7], field: 0, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
+        Work::Select { union: Span { at: 24, size: 8 }, selector: Place { through: Place::HERE, at: 16, width: 4 }, cases: &[
+            Case { values: &[0, 1, 3, 5], field: 0, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
+            Case { values: &[2, 4, 6], field: 0, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
+            Case { values: &[7], field: 0, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
         ] },
     ],
     gaps: &[],

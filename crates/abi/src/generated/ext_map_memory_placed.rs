@@ -2,7 +2,6 @@
 // VK_EXT_map_memory_placed.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMapMemoryPlacedFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct PhysicalDeviceMapMemoryPlacedFeaturesEXT {
     pub memory_map_range_placed: Bool32,
     pub memory_unmap_reserve: Bool32,
 }
-structure!(PhysicalDeviceMapMemoryPlacedFeaturesEXT, PHYSICAL_DEVICE_MAP_MEMORY_PLACED_FEATURES_EXT_LAYOUT, 32);
+structure!(PhysicalDeviceMapMemoryPlacedFeaturesEXT, PHYSICAL_DEVICE_MAP_MEMORY_PLACED_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_MAP_MEMORY_PLACED_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMapMemoryPlacedFeaturesEXT",
     size: 32,
@@ -19,27 +18,26 @@ pub static PHYSICAL_DEVICE_MAP_MEMORY_PLACED_FEATURES_EXT_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memoryMapPlaced", 16, 1, Ty::Bool32),
-        f("memoryMapRangePlaced", 20, 1, Ty::Bool32),
-        f("memoryUnmapReserve", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memoryMapPlaced", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryMapRangePlaced", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryUnmapReserve", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMapMemoryPlacedPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub min_placed_memory_map_alignment: u64,
 }
-structure!(PhysicalDeviceMapMemoryPlacedPropertiesEXT, PHYSICAL_DEVICE_MAP_MEMORY_PLACED_PROPERTIES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceMapMemoryPlacedPropertiesEXT, PHYSICAL_DEVICE_MAP_MEMORY_PLACED_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_MAP_MEMORY_PLACED_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMapMemoryPlacedPropertiesEXT",
     size: 24,
@@ -48,25 +46,24 @@ pub static PHYSICAL_DEVICE_MAP_MEMORY_PLACED_PROPERTIES_EXT_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("minPlacedMemoryMapAlignment", 16, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "minPlacedMemoryMapAlignment", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryMapPlacedInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_placed_address: Ptr<Opaque>,
 }
-structure!(MemoryMapPlacedInfoEXT, MEMORY_MAP_PLACED_INFO_EXT_LAYOUT, 24);
+structure!(MemoryMapPlacedInfoEXT, MEMORY_MAP_PLACED_INFO_EXT_LAYOUT);
 pub static MEMORY_MAP_PLACED_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkMemoryMapPlacedInfoEXT",
     size: 24,
@@ -75,14 +72,14 @@ pub static MEMORY_MAP_PLACED_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pPlacedAddress", 16, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPlacedAddress", at: 16, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 16 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

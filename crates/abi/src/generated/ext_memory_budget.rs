@@ -2,14 +2,13 @@
 // VK_EXT_memory_budget.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMemoryBudgetPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub heap_budget: [u64; 16],
     pub heap_usage: [u64; 16],
 }
-structure!(PhysicalDeviceMemoryBudgetPropertiesEXT, PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT_LAYOUT, 272);
+structure!(PhysicalDeviceMemoryBudgetPropertiesEXT, PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMemoryBudgetPropertiesEXT",
     size: 272,
@@ -18,14 +17,14 @@ pub static PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("heapBudget", 16, 16, Ty::U64),
-        f("heapUsage", 144, 16, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "heapBudget", at: 16, ty: Ty::U64, count: 16, is_optional: false, is_extern_sync: false },
+        Field { name: "heapUsage", at: 144, ty: Ty::U64, count: 16, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,7 +2,6 @@
 // VK_EXT_memory_decompression.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DecompressMemoryInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct DecompressMemoryInfoEXT {
     pub region_count: u32,
     pub p_regions: Ptr<DecompressMemoryRegionEXT>,
 }
-structure!(DecompressMemoryInfoEXT, DECOMPRESS_MEMORY_INFO_EXT_LAYOUT, 40);
+structure!(DecompressMemoryInfoEXT, DECOMPRESS_MEMORY_INFO_EXT_LAYOUT);
 pub static DECOMPRESS_MEMORY_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkDecompressMemoryInfoEXT",
     size: 40,
@@ -19,29 +18,28 @@ pub static DECOMPRESS_MEMORY_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("decompressionMethod", 16, 1, Ty::Flags(&MEMORY_DECOMPRESSION_METHOD_FLAG_BITS_EXT_ENUM)),
-        f("regionCount", 24, 1, Ty::U32),
-        f("pRegions", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_REGION_EXT_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "decompressionMethod", at: 16, ty: Ty::Flags(&MEMORY_DECOMPRESSION_METHOD_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "regionCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_REGION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_REGION_EXT_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_REGION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4), s(24, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DecompressMemoryRegionEXT {
     pub src_address: u64,
     pub dst_address: u64,
     pub compressed_size: u64,
     pub decompressed_size: u64,
 }
-structure!(DecompressMemoryRegionEXT, DECOMPRESS_MEMORY_REGION_EXT_LAYOUT, 32);
+structure!(DecompressMemoryRegionEXT, DECOMPRESS_MEMORY_REGION_EXT_LAYOUT);
 pub static DECOMPRESS_MEMORY_REGION_EXT_LAYOUT: Layout = Layout {
     name: "VkDecompressMemoryRegionEXT",
     size: 32,
@@ -50,10 +48,10 @@ pub static DECOMPRESS_MEMORY_REGION_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("srcAddress", 0, 1, Ty::DeviceAddress),
-        f("dstAddress", 8, 1, Ty::DeviceAddress),
-        f("compressedSize", 16, 1, Ty::U64),
-        f("decompressedSize", 24, 1, Ty::U64),
+        Field { name: "srcAddress", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstAddress", at: 8, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "compressedSize", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "decompressedSize", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -61,13 +59,12 @@ pub static DECOMPRESS_MEMORY_REGION_EXT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMemoryDecompressionFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub memory_decompression: Bool32,
 }
-structure!(PhysicalDeviceMemoryDecompressionFeaturesEXT, PHYSICAL_DEVICE_MEMORY_DECOMPRESSION_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceMemoryDecompressionFeaturesEXT, PHYSICAL_DEVICE_MEMORY_DECOMPRESSION_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_MEMORY_DECOMPRESSION_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMemoryDecompressionFeaturesEXT",
     size: 24,
@@ -76,26 +73,25 @@ pub static PHYSICAL_DEVICE_MEMORY_DECOMPRESSION_FEATURES_EXT_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memoryDecompression", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memoryDecompression", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMemoryDecompressionPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub decompression_methods: MemoryDecompressionMethodFlagsEXT,
     pub max_decompression_indirect_count: u64,
 }
-structure!(PhysicalDeviceMemoryDecompressionPropertiesEXT, PHYSICAL_DEVICE_MEMORY_DECOMPRESSION_PROPERTIES_EXT_LAYOUT, 32);
+structure!(PhysicalDeviceMemoryDecompressionPropertiesEXT, PHYSICAL_DEVICE_MEMORY_DECOMPRESSION_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_MEMORY_DECOMPRESSION_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMemoryDecompressionPropertiesEXT",
     size: 32,
@@ -104,16 +100,16 @@ pub static PHYSICAL_DEVICE_MEMORY_DECOMPRESSION_PROPERTIES_EXT_LAYOUT: Layout = 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("decompressionMethods", 16, 1, Ty::Flags(&MEMORY_DECOMPRESSION_METHOD_FLAG_BITS_EXT_ENUM)),
-        f("maxDecompressionIndirectCount", 24, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "decompressionMethods", at: 16, ty: Ty::Flags(&MEMORY_DECOMPRESSION_METHOD_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDecompressionIndirectCount", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(MemoryDecompressionMethodFlagsEXT, u64);
@@ -130,12 +126,11 @@ pub static MEMORY_DECOMPRESSION_METHOD_FLAG_BITS_EXT_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDecompressMemoryEXTParams {
     pub command_buffer: CommandBuffer,
     pub p_decompress_memory_info_ext: Ptr<DecompressMemoryInfoEXT>,
 }
-structure!(CmdDecompressMemoryEXTParams, CMD_DECOMPRESS_MEMORY_EXT_PARAMS_LAYOUT, 16);
+image!(CmdDecompressMemoryEXTParams, CMD_DECOMPRESS_MEMORY_EXT_PARAMS_LAYOUT);
 pub static CMD_DECOMPRESS_MEMORY_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDecompressMemoryEXT",
     size: 16,
@@ -144,8 +139,8 @@ pub static CMD_DECOMPRESS_MEMORY_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pDecompressMemoryInfoEXT", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pDecompressMemoryInfoEXT", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -165,7 +160,6 @@ pub static CMD_DECOMPRESS_MEMORY_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDecompressMemoryIndirectCountEXTParams {
     pub command_buffer: CommandBuffer,
     pub decompression_method: MemoryDecompressionMethodFlagsEXT,
@@ -174,7 +168,7 @@ pub struct CmdDecompressMemoryIndirectCountEXTParams {
     pub max_decompression_count: u32,
     pub stride: u32,
 }
-structure!(CmdDecompressMemoryIndirectCountEXTParams, CMD_DECOMPRESS_MEMORY_INDIRECT_COUNT_EXT_PARAMS_LAYOUT, 40);
+image!(CmdDecompressMemoryIndirectCountEXTParams, CMD_DECOMPRESS_MEMORY_INDIRECT_COUNT_EXT_PARAMS_LAYOUT);
 pub static CMD_DECOMPRESS_MEMORY_INDIRECT_COUNT_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDecompressMemoryIndirectCountEXT",
     size: 40,
@@ -183,12 +177,12 @@ pub static CMD_DECOMPRESS_MEMORY_INDIRECT_COUNT_EXT_PARAMS_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("decompressionMethod", 8, 1, Ty::Flags(&MEMORY_DECOMPRESSION_METHOD_FLAG_BITS_EXT_ENUM)),
-        f("indirectCommandsAddress", 16, 1, Ty::DeviceAddress),
-        f("indirectCommandsCountAddress", 24, 1, Ty::DeviceAddress),
-        f("maxDecompressionCount", 32, 1, Ty::U32),
-        f("stride", 36, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "decompressionMethod", at: 8, ty: Ty::Flags(&MEMORY_DECOMPRESSION_METHOD_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indirectCommandsAddress", at: 16, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indirectCommandsCountAddress", at: 24, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDecompressionCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

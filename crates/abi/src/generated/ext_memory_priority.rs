@@ -2,13 +2,12 @@
 // VK_EXT_memory_priority.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMemoryPriorityFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub memory_priority: Bool32,
 }
-structure!(PhysicalDeviceMemoryPriorityFeaturesEXT, PHYSICAL_DEVICE_MEMORY_PRIORITY_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceMemoryPriorityFeaturesEXT, PHYSICAL_DEVICE_MEMORY_PRIORITY_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_MEMORY_PRIORITY_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMemoryPriorityFeaturesEXT",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_MEMORY_PRIORITY_FEATURES_EXT_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memoryPriority", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memoryPriority", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryPriorityAllocateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub priority: f32,
 }
-structure!(MemoryPriorityAllocateInfoEXT, MEMORY_PRIORITY_ALLOCATE_INFO_EXT_LAYOUT, 24);
+structure!(MemoryPriorityAllocateInfoEXT, MEMORY_PRIORITY_ALLOCATE_INFO_EXT_LAYOUT);
 pub static MEMORY_PRIORITY_ALLOCATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkMemoryPriorityAllocateInfoEXT",
     size: 24,
@@ -44,13 +42,13 @@ pub static MEMORY_PRIORITY_ALLOCATE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("priority", 16, 1, Ty::F32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "priority", at: 16, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

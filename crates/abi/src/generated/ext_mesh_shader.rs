@@ -2,7 +2,6 @@
 // VK_EXT_mesh_shader.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMeshShaderFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -12,7 +11,7 @@ pub struct PhysicalDeviceMeshShaderFeaturesEXT {
     pub primitive_fragment_shading_rate_mesh_shader: Bool32,
     pub mesh_shader_queries: Bool32,
 }
-structure!(PhysicalDeviceMeshShaderFeaturesEXT, PHYSICAL_DEVICE_MESH_SHADER_FEATURES_EXT_LAYOUT, 40);
+structure!(PhysicalDeviceMeshShaderFeaturesEXT, PHYSICAL_DEVICE_MESH_SHADER_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_MESH_SHADER_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMeshShaderFeaturesEXT",
     size: 40,
@@ -21,23 +20,22 @@ pub static PHYSICAL_DEVICE_MESH_SHADER_FEATURES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("taskShader", 16, 1, Ty::Bool32),
-        f("meshShader", 20, 1, Ty::Bool32),
-        f("multiviewMeshShader", 24, 1, Ty::Bool32),
-        f("primitiveFragmentShadingRateMeshShader", 28, 1, Ty::Bool32),
-        f("meshShaderQueries", 32, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "taskShader", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "meshShader", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "multiviewMeshShader", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "primitiveFragmentShadingRateMeshShader", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "meshShaderQueries", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMeshShaderPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -70,7 +68,7 @@ pub struct PhysicalDeviceMeshShaderPropertiesEXT {
     pub prefers_compact_vertex_output: Bool32,
     pub prefers_compact_primitive_output: Bool32,
 }
-structure!(PhysicalDeviceMeshShaderPropertiesEXT, PHYSICAL_DEVICE_MESH_SHADER_PROPERTIES_EXT_LAYOUT, 160);
+structure!(PhysicalDeviceMeshShaderPropertiesEXT, PHYSICAL_DEVICE_MESH_SHADER_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_MESH_SHADER_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMeshShaderPropertiesEXT",
     size: 160,
@@ -79,52 +77,51 @@ pub static PHYSICAL_DEVICE_MESH_SHADER_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxTaskWorkGroupTotalCount", 16, 1, Ty::U32),
-        f("maxTaskWorkGroupCount", 20, 3, Ty::U32),
-        f("maxTaskWorkGroupInvocations", 32, 1, Ty::U32),
-        f("maxTaskWorkGroupSize", 36, 3, Ty::U32),
-        f("maxTaskPayloadSize", 48, 1, Ty::U32),
-        f("maxTaskSharedMemorySize", 52, 1, Ty::U32),
-        f("maxTaskPayloadAndSharedMemorySize", 56, 1, Ty::U32),
-        f("maxMeshWorkGroupTotalCount", 60, 1, Ty::U32),
-        f("maxMeshWorkGroupCount", 64, 3, Ty::U32),
-        f("maxMeshWorkGroupInvocations", 76, 1, Ty::U32),
-        f("maxMeshWorkGroupSize", 80, 3, Ty::U32),
-        f("maxMeshSharedMemorySize", 92, 1, Ty::U32),
-        f("maxMeshPayloadAndSharedMemorySize", 96, 1, Ty::U32),
-        f("maxMeshOutputMemorySize", 100, 1, Ty::U32),
-        f("maxMeshPayloadAndOutputMemorySize", 104, 1, Ty::U32),
-        f("maxMeshOutputComponents", 108, 1, Ty::U32),
-        f("maxMeshOutputVertices", 112, 1, Ty::U32),
-        f("maxMeshOutputPrimitives", 116, 1, Ty::U32),
-        f("maxMeshOutputLayers", 120, 1, Ty::U32),
-        f("maxMeshMultiviewViewCount", 124, 1, Ty::U32),
-        f("meshOutputPerVertexGranularity", 128, 1, Ty::U32),
-        f("meshOutputPerPrimitiveGranularity", 132, 1, Ty::U32),
-        f("maxPreferredTaskWorkGroupInvocations", 136, 1, Ty::U32),
-        f("maxPreferredMeshWorkGroupInvocations", 140, 1, Ty::U32),
-        f("prefersLocalInvocationVertexOutput", 144, 1, Ty::Bool32),
-        f("prefersLocalInvocationPrimitiveOutput", 148, 1, Ty::Bool32),
-        f("prefersCompactVertexOutput", 152, 1, Ty::Bool32),
-        f("prefersCompactPrimitiveOutput", 156, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxTaskWorkGroupTotalCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTaskWorkGroupCount", at: 20, ty: Ty::U32, count: 3, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTaskWorkGroupInvocations", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTaskWorkGroupSize", at: 36, ty: Ty::U32, count: 3, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTaskPayloadSize", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTaskSharedMemorySize", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTaskPayloadAndSharedMemorySize", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMeshWorkGroupTotalCount", at: 60, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMeshWorkGroupCount", at: 64, ty: Ty::U32, count: 3, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMeshWorkGroupInvocations", at: 76, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMeshWorkGroupSize", at: 80, ty: Ty::U32, count: 3, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMeshSharedMemorySize", at: 92, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMeshPayloadAndSharedMemorySize", at: 96, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMeshOutputMemorySize", at: 100, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMeshPayloadAndOutputMemorySize", at: 104, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMeshOutputComponents", at: 108, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMeshOutputVertices", at: 112, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMeshOutputPrimitives", at: 116, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMeshOutputLayers", at: 120, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMeshMultiviewViewCount", at: 124, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "meshOutputPerVertexGranularity", at: 128, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "meshOutputPerPrimitiveGranularity", at: 132, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPreferredTaskWorkGroupInvocations", at: 136, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPreferredMeshWorkGroupInvocations", at: 140, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "prefersLocalInvocationVertexOutput", at: 144, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "prefersLocalInvocationPrimitiveOutput", at: 148, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "prefersCompactVertexOutput", at: 152, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "prefersCompactPrimitiveOutput", at: 156, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DrawMeshTasksIndirectCommandEXT {
     pub group_count_x: u32,
     pub group_count_y: u32,
     pub group_count_z: u32,
 }
-structure!(DrawMeshTasksIndirectCommandEXT, DRAW_MESH_TASKS_INDIRECT_COMMAND_EXT_LAYOUT, 12);
+structure!(DrawMeshTasksIndirectCommandEXT, DRAW_MESH_TASKS_INDIRECT_COMMAND_EXT_LAYOUT);
 pub static DRAW_MESH_TASKS_INDIRECT_COMMAND_EXT_LAYOUT: Layout = Layout {
     name: "VkDrawMeshTasksIndirectCommandEXT",
     size: 12,
@@ -133,9 +130,9 @@ pub static DRAW_MESH_TASKS_INDIRECT_COMMAND_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("groupCountX", 0, 1, Ty::U32),
-        f("groupCountY", 4, 1, Ty::U32),
-        f("groupCountZ", 8, 1, Ty::U32),
+        Field { name: "groupCountX", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "groupCountY", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "groupCountZ", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -143,14 +140,13 @@ pub static DRAW_MESH_TASKS_INDIRECT_COMMAND_EXT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDrawMeshTasksEXTParams {
     pub command_buffer: CommandBuffer,
     pub group_count_x: u32,
     pub group_count_y: u32,
     pub group_count_z: u32,
 }
-structure!(CmdDrawMeshTasksEXTParams, CMD_DRAW_MESH_TASKS_EXT_PARAMS_LAYOUT, 24);
+image!(CmdDrawMeshTasksEXTParams, CMD_DRAW_MESH_TASKS_EXT_PARAMS_LAYOUT);
 pub static CMD_DRAW_MESH_TASKS_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDrawMeshTasksEXT",
     size: 24,
@@ -159,15 +155,15 @@ pub static CMD_DRAW_MESH_TASKS_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("groupCountX", 8, 1, Ty::U32),
-        f("groupCountY", 12, 1, Ty::U32),
-        f("groupCountZ", 16, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "groupCountX", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "groupCountY", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "groupCountZ", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub type FnCmdDrawMeshTasksEXT = unsafe extern "system" fn(CommandBuffer, u32, u32, u32);
@@ -181,7 +177,6 @@ pub static CMD_DRAW_MESH_TASKS_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDrawMeshTasksIndirectEXTParams {
     pub command_buffer: CommandBuffer,
     pub buffer: Buffer,
@@ -189,7 +184,7 @@ pub struct CmdDrawMeshTasksIndirectEXTParams {
     pub draw_count: u32,
     pub stride: u32,
 }
-structure!(CmdDrawMeshTasksIndirectEXTParams, CMD_DRAW_MESH_TASKS_INDIRECT_EXT_PARAMS_LAYOUT, 32);
+image!(CmdDrawMeshTasksIndirectEXTParams, CMD_DRAW_MESH_TASKS_INDIRECT_EXT_PARAMS_LAYOUT);
 pub static CMD_DRAW_MESH_TASKS_INDIRECT_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDrawMeshTasksIndirectEXT",
     size: 32,
@@ -198,11 +193,11 @@ pub static CMD_DRAW_MESH_TASKS_INDIRECT_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("buffer", 8, 1, Ty::Handle(HandleType::Buffer)),
-        f("offset", 16, 1, Ty::U64),
-        f("drawCount", 24, 1, Ty::U32),
-        f("stride", 28, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "buffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "drawCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -222,7 +217,6 @@ pub static CMD_DRAW_MESH_TASKS_INDIRECT_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDrawMeshTasksIndirectCountEXTParams {
     pub command_buffer: CommandBuffer,
     pub buffer: Buffer,
@@ -232,7 +226,7 @@ pub struct CmdDrawMeshTasksIndirectCountEXTParams {
     pub max_draw_count: u32,
     pub stride: u32,
 }
-structure!(CmdDrawMeshTasksIndirectCountEXTParams, CMD_DRAW_MESH_TASKS_INDIRECT_COUNT_EXT_PARAMS_LAYOUT, 48);
+image!(CmdDrawMeshTasksIndirectCountEXTParams, CMD_DRAW_MESH_TASKS_INDIRECT_COUNT_EXT_PARAMS_LAYOUT);
 pub static CMD_DRAW_MESH_TASKS_INDIRECT_COUNT_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDrawMeshTasksIndirectCountEXT",
     size: 48,
@@ -241,13 +235,13 @@ pub static CMD_DRAW_MESH_TASKS_INDIRECT_COUNT_EXT_PARAMS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("buffer", 8, 1, Ty::Handle(HandleType::Buffer)),
-        f("offset", 16, 1, Ty::U64),
-        f("countBuffer", 24, 1, Ty::Handle(HandleType::Buffer)),
-        f("countBufferOffset", 32, 1, Ty::U64),
-        f("maxDrawCount", 40, 1, Ty::U32),
-        f("stride", 44, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "buffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "countBuffer", at: 24, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "countBufferOffset", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDrawCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

@@ -2,13 +2,12 @@
 // VK_EXT_metal_objects.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExportMetalObjectCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub export_object_type: ExportMetalObjectTypeFlagBitsEXT,
 }
-structure!(ExportMetalObjectCreateInfoEXT, EXPORT_METAL_OBJECT_CREATE_INFO_EXT_LAYOUT, 24);
+structure!(ExportMetalObjectCreateInfoEXT, EXPORT_METAL_OBJECT_CREATE_INFO_EXT_LAYOUT);
 pub static EXPORT_METAL_OBJECT_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkExportMetalObjectCreateInfoEXT",
     size: 24,
@@ -17,24 +16,23 @@ pub static EXPORT_METAL_OBJECT_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("exportObjectType", 16, 1, Ty::Flags(&EXPORT_METAL_OBJECT_TYPE_FLAG_BITS_EXT_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "exportObjectType", at: 16, ty: Ty::Flags(&EXPORT_METAL_OBJECT_TYPE_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExportMetalObjectsInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
 }
-structure!(ExportMetalObjectsInfoEXT, EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT, 16);
+structure!(ExportMetalObjectsInfoEXT, EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT);
 pub static EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkExportMetalObjectsInfoEXT",
     size: 16,
@@ -43,24 +41,23 @@ pub static EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExportMetalDeviceInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub mtl_device: Ptr<Opaque>,
 }
-structure!(ExportMetalDeviceInfoEXT, EXPORT_METAL_DEVICE_INFO_EXT_LAYOUT, 24);
+structure!(ExportMetalDeviceInfoEXT, EXPORT_METAL_DEVICE_INFO_EXT_LAYOUT);
 pub static EXPORT_METAL_DEVICE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkExportMetalDeviceInfoEXT",
     size: 24,
@@ -69,27 +66,26 @@ pub static EXPORT_METAL_DEVICE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("mtlDevice", 16, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "mtlDevice", at: 16, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 16 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExportMetalCommandQueueInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub queue: Queue,
     pub mtl_command_queue: Ptr<Opaque>,
 }
-structure!(ExportMetalCommandQueueInfoEXT, EXPORT_METAL_COMMAND_QUEUE_INFO_EXT_LAYOUT, 32);
+structure!(ExportMetalCommandQueueInfoEXT, EXPORT_METAL_COMMAND_QUEUE_INFO_EXT_LAYOUT);
 pub static EXPORT_METAL_COMMAND_QUEUE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkExportMetalCommandQueueInfoEXT",
     size: 32,
@@ -98,29 +94,28 @@ pub static EXPORT_METAL_COMMAND_QUEUE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("queue", 16, 1, Ty::Handle(HandleType::Queue)),
-        f("mtlCommandQueue", 24, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "queue", at: 16, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "mtlCommandQueue", at: 24, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Queue },
         Work::Opaque { at: 24 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExportMetalBufferInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub memory: DeviceMemory,
     pub mtl_buffer: Ptr<Opaque>,
 }
-structure!(ExportMetalBufferInfoEXT, EXPORT_METAL_BUFFER_INFO_EXT_LAYOUT, 32);
+structure!(ExportMetalBufferInfoEXT, EXPORT_METAL_BUFFER_INFO_EXT_LAYOUT);
 pub static EXPORT_METAL_BUFFER_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkExportMetalBufferInfoEXT",
     size: 32,
@@ -129,28 +124,27 @@ pub static EXPORT_METAL_BUFFER_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memory", 16, 1, Ty::Handle(HandleType::DeviceMemory)),
-        f("mtlBuffer", 24, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memory", at: 16, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "mtlBuffer", at: 24, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory },
         Work::Opaque { at: 24 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImportMetalBufferInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub mtl_buffer: Ptr<Opaque>,
 }
-structure!(ImportMetalBufferInfoEXT, IMPORT_METAL_BUFFER_INFO_EXT_LAYOUT, 24);
+structure!(ImportMetalBufferInfoEXT, IMPORT_METAL_BUFFER_INFO_EXT_LAYOUT);
 pub static IMPORT_METAL_BUFFER_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkImportMetalBufferInfoEXT",
     size: 24,
@@ -159,20 +153,19 @@ pub static IMPORT_METAL_BUFFER_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("mtlBuffer", 16, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "mtlBuffer", at: 16, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 16 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExportMetalTextureInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -182,7 +175,7 @@ pub struct ExportMetalTextureInfoEXT {
     pub plane: ImageAspectFlagBits,
     pub mtl_texture: Ptr<Opaque>,
 }
-structure!(ExportMetalTextureInfoEXT, EXPORT_METAL_TEXTURE_INFO_EXT_LAYOUT, 56);
+structure!(ExportMetalTextureInfoEXT, EXPORT_METAL_TEXTURE_INFO_EXT_LAYOUT);
 pub static EXPORT_METAL_TEXTURE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkExportMetalTextureInfoEXT",
     size: 56,
@@ -191,13 +184,13 @@ pub static EXPORT_METAL_TEXTURE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("image", 16, 1, Ty::Handle(HandleType::Image)).optional(),
-        f("imageView", 24, 1, Ty::Handle(HandleType::ImageView)).optional(),
-        f("bufferView", 32, 1, Ty::Handle(HandleType::BufferView)).optional(),
-        f("plane", 40, 1, Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM)),
-        f("mtlTexture", 48, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "image", at: 16, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "imageView", at: 24, ty: Ty::Handle(HandleType::ImageView), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "bufferView", at: 32, ty: Ty::Handle(HandleType::BufferView), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "plane", at: 40, ty: Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "mtlTexture", at: 48, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
@@ -206,19 +199,18 @@ pub static EXPORT_METAL_TEXTURE_INFO_EXT_LAYOUT: Layout = Layout {
         Work::Handles { at: 32, count: 1, ty: HandleType::BufferView },
         Work::Opaque { at: 48 },
     ],
-    gaps: &[s(4, 4), s(44, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImportMetalTextureInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub plane: ImageAspectFlagBits,
     pub mtl_texture: Ptr<Opaque>,
 }
-structure!(ImportMetalTextureInfoEXT, IMPORT_METAL_TEXTURE_INFO_EXT_LAYOUT, 32);
+structure!(ImportMetalTextureInfoEXT, IMPORT_METAL_TEXTURE_INFO_EXT_LAYOUT);
 pub static IMPORT_METAL_TEXTURE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkImportMetalTextureInfoEXT",
     size: 32,
@@ -227,28 +219,27 @@ pub static IMPORT_METAL_TEXTURE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("plane", 16, 1, Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM)),
-        f("mtlTexture", 24, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "plane", at: 16, ty: Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "mtlTexture", at: 24, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 24 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExportMetalIOSurfaceInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub image: Image,
     pub io_surface: Ptr<Opaque>,
 }
-structure!(ExportMetalIOSurfaceInfoEXT, EXPORT_METAL_IO_SURFACE_INFO_EXT_LAYOUT, 32);
+structure!(ExportMetalIOSurfaceInfoEXT, EXPORT_METAL_IO_SURFACE_INFO_EXT_LAYOUT);
 pub static EXPORT_METAL_IO_SURFACE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkExportMetalIOSurfaceInfoEXT",
     size: 32,
@@ -257,28 +248,27 @@ pub static EXPORT_METAL_IO_SURFACE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("image", 16, 1, Ty::Handle(HandleType::Image)),
-        f("ioSurface", 24, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "image", at: 16, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ioSurface", at: 24, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Image },
         Work::Opaque { at: 24 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImportMetalIOSurfaceInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub io_surface: Ptr<Opaque>,
 }
-structure!(ImportMetalIOSurfaceInfoEXT, IMPORT_METAL_IO_SURFACE_INFO_EXT_LAYOUT, 24);
+structure!(ImportMetalIOSurfaceInfoEXT, IMPORT_METAL_IO_SURFACE_INFO_EXT_LAYOUT);
 pub static IMPORT_METAL_IO_SURFACE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkImportMetalIOSurfaceInfoEXT",
     size: 24,
@@ -287,20 +277,19 @@ pub static IMPORT_METAL_IO_SURFACE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("ioSurface", 16, 1, Ty::Opaque).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "ioSurface", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 16 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExportMetalSharedEventInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -308,7 +297,7 @@ pub struct ExportMetalSharedEventInfoEXT {
     pub event: Event,
     pub mtl_shared_event: Ptr<Opaque>,
 }
-structure!(ExportMetalSharedEventInfoEXT, EXPORT_METAL_SHARED_EVENT_INFO_EXT_LAYOUT, 40);
+structure!(ExportMetalSharedEventInfoEXT, EXPORT_METAL_SHARED_EVENT_INFO_EXT_LAYOUT);
 pub static EXPORT_METAL_SHARED_EVENT_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkExportMetalSharedEventInfoEXT",
     size: 40,
@@ -317,11 +306,11 @@ pub static EXPORT_METAL_SHARED_EVENT_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("semaphore", 16, 1, Ty::Handle(HandleType::Semaphore)).optional(),
-        f("event", 24, 1, Ty::Handle(HandleType::Event)).optional(),
-        f("mtlSharedEvent", 32, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "semaphore", at: 16, ty: Ty::Handle(HandleType::Semaphore), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "event", at: 24, ty: Ty::Handle(HandleType::Event), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "mtlSharedEvent", at: 32, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
@@ -329,18 +318,17 @@ pub static EXPORT_METAL_SHARED_EVENT_INFO_EXT_LAYOUT: Layout = Layout {
         Work::Handles { at: 24, count: 1, ty: HandleType::Event },
         Work::Opaque { at: 32 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImportMetalSharedEventInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub mtl_shared_event: Ptr<Opaque>,
 }
-structure!(ImportMetalSharedEventInfoEXT, IMPORT_METAL_SHARED_EVENT_INFO_EXT_LAYOUT, 24);
+structure!(ImportMetalSharedEventInfoEXT, IMPORT_METAL_SHARED_EVENT_INFO_EXT_LAYOUT);
 pub static IMPORT_METAL_SHARED_EVENT_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkImportMetalSharedEventInfoEXT",
     size: 24,
@@ -349,16 +337,16 @@ pub static IMPORT_METAL_SHARED_EVENT_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("mtlSharedEvent", 16, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "mtlSharedEvent", at: 16, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 16 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(ExportMetalObjectTypeFlagsEXT, u32);
@@ -385,12 +373,11 @@ pub static EXPORT_METAL_OBJECT_TYPE_FLAG_BITS_EXT_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ExportMetalObjectsEXTParams {
     pub device: Device,
     pub p_metal_objects_info: Ptr<ExportMetalObjectsInfoEXT>,
 }
-structure!(ExportMetalObjectsEXTParams, EXPORT_METAL_OBJECTS_EXT_PARAMS_LAYOUT, 16);
+image!(ExportMetalObjectsEXTParams, EXPORT_METAL_OBJECTS_EXT_PARAMS_LAYOUT);
 pub static EXPORT_METAL_OBJECTS_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkExportMetalObjectsEXT",
     size: 16,
@@ -399,8 +386,8 @@ pub static EXPORT_METAL_OBJECTS_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pMetalObjectsInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMetalObjectsInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -411,11 +398,10 @@ pub static EXPORT_METAL_OBJECTS_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ExportMetalObjectsEXTOutputs {
     pub p_metal_objects_info: Ptr<ExportMetalObjectsInfoEXT>,
 }
-structure!(ExportMetalObjectsEXTOutputs, EXPORT_METAL_OBJECTS_EXT_OUTPUTS_LAYOUT, 8);
+image!(ExportMetalObjectsEXTOutputs, EXPORT_METAL_OBJECTS_EXT_OUTPUTS_LAYOUT);
 pub static EXPORT_METAL_OBJECTS_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkExportMetalObjectsEXT:outputs",
     size: 8,
@@ -424,7 +410,7 @@ pub static EXPORT_METAL_OBJECTS_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pMetalObjectsInfo", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pMetalObjectsInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },

@@ -2,13 +2,12 @@
 // VK_EXT_multi_draw.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMultiDrawFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub multi_draw: Bool32,
 }
-structure!(PhysicalDeviceMultiDrawFeaturesEXT, PHYSICAL_DEVICE_MULTI_DRAW_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceMultiDrawFeaturesEXT, PHYSICAL_DEVICE_MULTI_DRAW_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_MULTI_DRAW_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMultiDrawFeaturesEXT",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_MULTI_DRAW_FEATURES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("multiDraw", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "multiDraw", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMultiDrawPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_multi_draw_count: u32,
 }
-structure!(PhysicalDeviceMultiDrawPropertiesEXT, PHYSICAL_DEVICE_MULTI_DRAW_PROPERTIES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceMultiDrawPropertiesEXT, PHYSICAL_DEVICE_MULTI_DRAW_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_MULTI_DRAW_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMultiDrawPropertiesEXT",
     size: 24,
@@ -44,24 +42,23 @@ pub static PHYSICAL_DEVICE_MULTI_DRAW_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxMultiDrawCount", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxMultiDrawCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MultiDrawInfoEXT {
     pub first_vertex: u32,
     pub vertex_count: u32,
 }
-structure!(MultiDrawInfoEXT, MULTI_DRAW_INFO_EXT_LAYOUT, 8);
+structure!(MultiDrawInfoEXT, MULTI_DRAW_INFO_EXT_LAYOUT);
 pub static MULTI_DRAW_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkMultiDrawInfoEXT",
     size: 8,
@@ -70,8 +67,8 @@ pub static MULTI_DRAW_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("firstVertex", 0, 1, Ty::U32),
-        f("vertexCount", 4, 1, Ty::U32),
+        Field { name: "firstVertex", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -79,13 +76,12 @@ pub static MULTI_DRAW_INFO_EXT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MultiDrawIndexedInfoEXT {
     pub first_index: u32,
     pub index_count: u32,
     pub vertex_offset: i32,
 }
-structure!(MultiDrawIndexedInfoEXT, MULTI_DRAW_INDEXED_INFO_EXT_LAYOUT, 12);
+structure!(MultiDrawIndexedInfoEXT, MULTI_DRAW_INDEXED_INFO_EXT_LAYOUT);
 pub static MULTI_DRAW_INDEXED_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkMultiDrawIndexedInfoEXT",
     size: 12,
@@ -94,9 +90,9 @@ pub static MULTI_DRAW_INDEXED_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("firstIndex", 0, 1, Ty::U32),
-        f("indexCount", 4, 1, Ty::U32),
-        f("vertexOffset", 8, 1, Ty::I32),
+        Field { name: "firstIndex", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexOffset", at: 8, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -104,7 +100,6 @@ pub static MULTI_DRAW_INDEXED_INFO_EXT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDrawMultiEXTParams {
     pub command_buffer: CommandBuffer,
     pub draw_count: u32,
@@ -113,7 +108,7 @@ pub struct CmdDrawMultiEXTParams {
     pub first_instance: u32,
     pub stride: u32,
 }
-structure!(CmdDrawMultiEXTParams, CMD_DRAW_MULTI_EXT_PARAMS_LAYOUT, 40);
+image!(CmdDrawMultiEXTParams, CMD_DRAW_MULTI_EXT_PARAMS_LAYOUT);
 pub static CMD_DRAW_MULTI_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDrawMultiEXT",
     size: 40,
@@ -122,19 +117,19 @@ pub static CMD_DRAW_MULTI_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("drawCount", 8, 1, Ty::U32).optional(),
-        f("pVertexInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MULTI_DRAW_INFO_EXT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: Some(here(32, 4)) })),
-        f("instanceCount", 24, 1, Ty::U32),
-        f("firstInstance", 28, 1, Ty::U32),
-        f("stride", 32, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "drawCount", at: 8, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pVertexInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MULTI_DRAW_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: Some(Place { through: Place::HERE, at: 32, width: 4 }) }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "instanceCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstInstance", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MULTI_DRAW_INFO_EXT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: Some(here(32, 4)) } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MULTI_DRAW_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: Some(Place { through: Place::HERE, at: 32, width: 4 }) } },
     ],
-    gaps: &[s(12, 4), s(36, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 pub type FnCmdDrawMultiEXT = unsafe extern "system" fn(CommandBuffer, u32, Ptr<MultiDrawInfoEXT>, u32, u32, u32);
 pub static CMD_DRAW_MULTI_EXT_COMMAND: CommandDesc = CommandDesc {
@@ -147,7 +142,6 @@ pub static CMD_DRAW_MULTI_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDrawMultiIndexedEXTParams {
     pub command_buffer: CommandBuffer,
     pub draw_count: u32,
@@ -157,7 +151,7 @@ pub struct CmdDrawMultiIndexedEXTParams {
     pub stride: u32,
     pub p_vertex_offset: Ptr<i32>,
 }
-structure!(CmdDrawMultiIndexedEXTParams, CMD_DRAW_MULTI_INDEXED_EXT_PARAMS_LAYOUT, 48);
+image!(CmdDrawMultiIndexedEXTParams, CMD_DRAW_MULTI_INDEXED_EXT_PARAMS_LAYOUT);
 pub static CMD_DRAW_MULTI_INDEXED_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDrawMultiIndexedEXT",
     size: 48,
@@ -166,21 +160,21 @@ pub static CMD_DRAW_MULTI_INDEXED_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("drawCount", 8, 1, Ty::U32).optional(),
-        f("pIndexInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MULTI_DRAW_INDEXED_INFO_EXT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: Some(here(32, 4)) })),
-        f("instanceCount", 24, 1, Ty::U32),
-        f("firstInstance", 28, 1, Ty::U32),
-        f("stride", 32, 1, Ty::U32),
-        f("pVertexOffset", 40, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "drawCount", at: 8, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pIndexInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MULTI_DRAW_INDEXED_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: Some(Place { through: Place::HERE, at: 32, width: 4 }) }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "instanceCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstInstance", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVertexOffset", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MULTI_DRAW_INDEXED_INFO_EXT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: Some(here(32, 4)) } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MULTI_DRAW_INDEXED_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: Some(Place { through: Place::HERE, at: 32, width: 4 }) } },
         Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4), s(36, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 pub type FnCmdDrawMultiIndexedEXT = unsafe extern "system" fn(CommandBuffer, u32, Ptr<MultiDrawIndexedInfoEXT>, u32, u32, u32, Ptr<i32>);
 pub static CMD_DRAW_MULTI_INDEXED_EXT_COMMAND: CommandDesc = CommandDesc {

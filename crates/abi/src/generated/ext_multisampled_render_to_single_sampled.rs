@@ -2,13 +2,12 @@
 // VK_EXT_multisampled_render_to_single_sampled.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMultisampledRenderToSingleSampledFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub multisampled_render_to_single_sampled: Bool32,
 }
-structure!(PhysicalDeviceMultisampledRenderToSingleSampledFeaturesEXT, PHYSICAL_DEVICE_MULTISAMPLED_RENDER_TO_SINGLE_SAMPLED_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceMultisampledRenderToSingleSampledFeaturesEXT, PHYSICAL_DEVICE_MULTISAMPLED_RENDER_TO_SINGLE_SAMPLED_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_MULTISAMPLED_RENDER_TO_SINGLE_SAMPLED_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMultisampledRenderToSingleSampledFeaturesEXT",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_MULTISAMPLED_RENDER_TO_SINGLE_SAMPLED_FEATURES_EXT_LA
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("multisampledRenderToSingleSampled", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "multisampledRenderToSingleSampled", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SubpassResolvePerformanceQueryEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub optimal: Bool32,
 }
-structure!(SubpassResolvePerformanceQueryEXT, SUBPASS_RESOLVE_PERFORMANCE_QUERY_EXT_LAYOUT, 24);
+structure!(SubpassResolvePerformanceQueryEXT, SUBPASS_RESOLVE_PERFORMANCE_QUERY_EXT_LAYOUT);
 pub static SUBPASS_RESOLVE_PERFORMANCE_QUERY_EXT_LAYOUT: Layout = Layout {
     name: "VkSubpassResolvePerformanceQueryEXT",
     size: 24,
@@ -44,26 +42,25 @@ pub static SUBPASS_RESOLVE_PERFORMANCE_QUERY_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("optimal", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "optimal", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MultisampledRenderToSingleSampledInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub multisampled_render_to_single_sampled_enable: Bool32,
     pub rasterization_samples: SampleCountFlagBits,
 }
-structure!(MultisampledRenderToSingleSampledInfoEXT, MULTISAMPLED_RENDER_TO_SINGLE_SAMPLED_INFO_EXT_LAYOUT, 24);
+structure!(MultisampledRenderToSingleSampledInfoEXT, MULTISAMPLED_RENDER_TO_SINGLE_SAMPLED_INFO_EXT_LAYOUT);
 pub static MULTISAMPLED_RENDER_TO_SINGLE_SAMPLED_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkMultisampledRenderToSingleSampledInfoEXT",
     size: 24,
@@ -72,14 +69,14 @@ pub static MULTISAMPLED_RENDER_TO_SINGLE_SAMPLED_INFO_EXT_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("multisampledRenderToSingleSampledEnable", 16, 1, Ty::Bool32),
-        f("rasterizationSamples", 20, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "multisampledRenderToSingleSampledEnable", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "rasterizationSamples", at: 20, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,13 +2,12 @@
 // VK_EXT_multisampled_render_to_swapchain.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMultisampledRenderToSwapchainFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub multisampled_render_to_swapchain: Bool32,
 }
-structure!(PhysicalDeviceMultisampledRenderToSwapchainFeaturesEXT, PHYSICAL_DEVICE_MULTISAMPLED_RENDER_TO_SWAPCHAIN_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceMultisampledRenderToSwapchainFeaturesEXT, PHYSICAL_DEVICE_MULTISAMPLED_RENDER_TO_SWAPCHAIN_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_MULTISAMPLED_RENDER_TO_SWAPCHAIN_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMultisampledRenderToSwapchainFeaturesEXT",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_MULTISAMPLED_RENDER_TO_SWAPCHAIN_FEATURES_EXT_LAYOUT:
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("multisampledRenderToSwapchain", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "multisampledRenderToSwapchain", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SwapchainFlagsSurfaceCapabilitiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub swapchain_supported_flags: SwapchainCreateFlagsKHR,
 }
-structure!(SwapchainFlagsSurfaceCapabilitiesEXT, SWAPCHAIN_FLAGS_SURFACE_CAPABILITIES_EXT_LAYOUT, 24);
+structure!(SwapchainFlagsSurfaceCapabilitiesEXT, SWAPCHAIN_FLAGS_SURFACE_CAPABILITIES_EXT_LAYOUT);
 pub static SWAPCHAIN_FLAGS_SURFACE_CAPABILITIES_EXT_LAYOUT: Layout = Layout {
     name: "VkSwapchainFlagsSurfaceCapabilitiesEXT",
     size: 24,
@@ -44,13 +42,13 @@ pub static SWAPCHAIN_FLAGS_SURFACE_CAPABILITIES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("swapchainSupportedFlags", 16, 1, Ty::Flags(&SWAPCHAIN_CREATE_FLAG_BITS_KHR_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "swapchainSupportedFlags", at: 16, ty: Ty::Flags(&SWAPCHAIN_CREATE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

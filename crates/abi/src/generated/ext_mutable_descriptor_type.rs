@@ -2,13 +2,12 @@
 // VK_EXT_mutable_descriptor_type.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMutableDescriptorTypeFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub mutable_descriptor_type: Bool32,
 }
-structure!(PhysicalDeviceMutableDescriptorTypeFeaturesEXT, PHYSICAL_DEVICE_MUTABLE_DESCRIPTOR_TYPE_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceMutableDescriptorTypeFeaturesEXT, PHYSICAL_DEVICE_MUTABLE_DESCRIPTOR_TYPE_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_MUTABLE_DESCRIPTOR_TYPE_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMutableDescriptorTypeFeaturesEXT",
     size: 24,
@@ -17,24 +16,23 @@ pub static PHYSICAL_DEVICE_MUTABLE_DESCRIPTOR_TYPE_FEATURES_EXT_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("mutableDescriptorType", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "mutableDescriptorType", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MutableDescriptorTypeListEXT {
     pub descriptor_type_count: u32,
     pub p_descriptor_types: Ptr<DescriptorType>,
 }
-structure!(MutableDescriptorTypeListEXT, MUTABLE_DESCRIPTOR_TYPE_LIST_EXT_LAYOUT, 16);
+structure!(MutableDescriptorTypeListEXT, MUTABLE_DESCRIPTOR_TYPE_LIST_EXT_LAYOUT);
 pub static MUTABLE_DESCRIPTOR_TYPE_LIST_EXT_LAYOUT: Layout = Layout {
     name: "VkMutableDescriptorTypeListEXT",
     size: 16,
@@ -43,25 +41,24 @@ pub static MUTABLE_DESCRIPTOR_TYPE_LIST_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("descriptorTypeCount", 0, 1, Ty::U32).optional(),
-        f("pDescriptorTypes", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(0, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "descriptorTypeCount", at: 0, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDescriptorTypes", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(0, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MutableDescriptorTypeCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub mutable_descriptor_type_list_count: u32,
     pub p_mutable_descriptor_type_lists: Ptr<MutableDescriptorTypeListEXT>,
 }
-structure!(MutableDescriptorTypeCreateInfoEXT, MUTABLE_DESCRIPTOR_TYPE_CREATE_INFO_EXT_LAYOUT, 32);
+structure!(MutableDescriptorTypeCreateInfoEXT, MUTABLE_DESCRIPTOR_TYPE_CREATE_INFO_EXT_LAYOUT);
 pub static MUTABLE_DESCRIPTOR_TYPE_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkMutableDescriptorTypeCreateInfoEXT",
     size: 32,
@@ -70,15 +67,15 @@ pub static MUTABLE_DESCRIPTOR_TYPE_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("mutableDescriptorTypeListCount", 16, 1, Ty::U32).optional(),
-        f("pMutableDescriptorTypeLists", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MUTABLE_DESCRIPTOR_TYPE_LIST_EXT_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "mutableDescriptorTypeListCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pMutableDescriptorTypeLists", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MUTABLE_DESCRIPTOR_TYPE_LIST_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MUTABLE_DESCRIPTOR_TYPE_LIST_EXT_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MUTABLE_DESCRIPTOR_TYPE_LIST_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };

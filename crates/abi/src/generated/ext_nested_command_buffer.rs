@@ -2,7 +2,6 @@
 // VK_EXT_nested_command_buffer.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceNestedCommandBufferFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct PhysicalDeviceNestedCommandBufferFeaturesEXT {
     pub nested_command_buffer_rendering: Bool32,
     pub nested_command_buffer_simultaneous_use: Bool32,
 }
-structure!(PhysicalDeviceNestedCommandBufferFeaturesEXT, PHYSICAL_DEVICE_NESTED_COMMAND_BUFFER_FEATURES_EXT_LAYOUT, 32);
+structure!(PhysicalDeviceNestedCommandBufferFeaturesEXT, PHYSICAL_DEVICE_NESTED_COMMAND_BUFFER_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_NESTED_COMMAND_BUFFER_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceNestedCommandBufferFeaturesEXT",
     size: 32,
@@ -19,27 +18,26 @@ pub static PHYSICAL_DEVICE_NESTED_COMMAND_BUFFER_FEATURES_EXT_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("nestedCommandBuffer", 16, 1, Ty::Bool32),
-        f("nestedCommandBufferRendering", 20, 1, Ty::Bool32),
-        f("nestedCommandBufferSimultaneousUse", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "nestedCommandBuffer", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "nestedCommandBufferRendering", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "nestedCommandBufferSimultaneousUse", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceNestedCommandBufferPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_command_buffer_nesting_level: u32,
 }
-structure!(PhysicalDeviceNestedCommandBufferPropertiesEXT, PHYSICAL_DEVICE_NESTED_COMMAND_BUFFER_PROPERTIES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceNestedCommandBufferPropertiesEXT, PHYSICAL_DEVICE_NESTED_COMMAND_BUFFER_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_NESTED_COMMAND_BUFFER_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceNestedCommandBufferPropertiesEXT",
     size: 24,
@@ -48,13 +46,13 @@ pub static PHYSICAL_DEVICE_NESTED_COMMAND_BUFFER_PROPERTIES_EXT_LAYOUT: Layout =
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxCommandBufferNestingLevel", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxCommandBufferNestingLevel", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,7 +2,6 @@
 // VK_EXT_opacity_micromap.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MicromapBuildInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -18,7 +17,7 @@ pub struct MicromapBuildInfoEXT {
     pub triangle_array: DeviceOrHostAddressConstKHR,
     pub triangle_array_stride: u64,
 }
-structure!(MicromapBuildInfoEXT, MICROMAP_BUILD_INFO_EXT_LAYOUT, 96);
+structure!(MicromapBuildInfoEXT, MICROMAP_BUILD_INFO_EXT_LAYOUT);
 pub static MICROMAP_BUILD_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkMicromapBuildInfoEXT",
     size: 96,
@@ -27,41 +26,40 @@ pub static MICROMAP_BUILD_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("type", 16, 1, Ty::Enum(&MICROMAP_TYPE_EXT_ENUM)),
-        f("flags", 20, 1, Ty::Flags(&BUILD_MICROMAP_FLAG_BITS_EXT_ENUM)).optional(),
-        f("mode", 24, 1, Ty::Enum(&BUILD_MICROMAP_MODE_EXT_ENUM)),
-        f("dstMicromap", 32, 1, Ty::Handle(HandleType::MicromapEXT)).optional(),
-        f("usageCountsCount", 40, 1, Ty::U32).optional(),
-        f("pUsageCounts", 48, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("ppUsageCounts", 56, 1, Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("data", 64, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT)),
-        f("scratchData", 72, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_KHR_LAYOUT)),
-        f("triangleArray", 80, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT)),
-        f("triangleArrayStride", 88, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "type", at: 16, ty: Ty::Enum(&MICROMAP_TYPE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 20, ty: Ty::Flags(&BUILD_MICROMAP_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "mode", at: 24, ty: Ty::Enum(&BUILD_MICROMAP_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstMicromap", at: 32, ty: Ty::Handle(HandleType::MicromapEXT), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "usageCountsCount", at: 40, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pUsageCounts", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "ppUsageCounts", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "data", at: 64, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "scratchData", at: 72, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "triangleArray", at: 80, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "triangleArrayStride", at: 88, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 32, count: 1, ty: HandleType::MicromapEXT },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::DeviceOrHost { at: 64 },
         Work::DeviceOrHost { at: 72 },
         Work::DeviceOrHost { at: 80 },
     ],
-    gaps: &[s(4, 4), s(28, 4), s(44, 4)],
-    keep: &[s(0, 4), s(40, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 40, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MicromapUsageEXT {
     pub count: u32,
     pub subdivision_level: u32,
     pub format: u32,
 }
-structure!(MicromapUsageEXT, MICROMAP_USAGE_EXT_LAYOUT, 12);
+structure!(MicromapUsageEXT, MICROMAP_USAGE_EXT_LAYOUT);
 pub static MICROMAP_USAGE_EXT_LAYOUT: Layout = Layout {
     name: "VkMicromapUsageEXT",
     size: 12,
@@ -70,9 +68,9 @@ pub static MICROMAP_USAGE_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("count", 0, 1, Ty::U32),
-        f("subdivisionLevel", 4, 1, Ty::U32),
-        f("format", 8, 1, Ty::U32),
+        Field { name: "count", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subdivisionLevel", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "format", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -80,7 +78,6 @@ pub static MICROMAP_USAGE_EXT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MicromapCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -91,7 +88,7 @@ pub struct MicromapCreateInfoEXT {
     pub type_: MicromapTypeEXT,
     pub device_address: u64,
 }
-structure!(MicromapCreateInfoEXT, MICROMAP_CREATE_INFO_EXT_LAYOUT, 64);
+structure!(MicromapCreateInfoEXT, MICROMAP_CREATE_INFO_EXT_LAYOUT);
 pub static MICROMAP_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkMicromapCreateInfoEXT",
     size: 64,
@@ -100,27 +97,26 @@ pub static MICROMAP_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("createFlags", 16, 1, Ty::Flags(&MICROMAP_CREATE_FLAG_BITS_EXT_ENUM)).optional(),
-        f("buffer", 24, 1, Ty::Handle(HandleType::Buffer)),
-        f("offset", 32, 1, Ty::U64),
-        f("size", 40, 1, Ty::U64),
-        f("type", 48, 1, Ty::Enum(&MICROMAP_TYPE_EXT_ENUM)),
-        f("deviceAddress", 56, 1, Ty::DeviceAddress).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "createFlags", at: 16, ty: Ty::Flags(&MICROMAP_CREATE_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "buffer", at: 24, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 40, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "type", at: 48, ty: Ty::Enum(&MICROMAP_TYPE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceAddress", at: 56, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(52, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(MicromapEXT, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceOpacityMicromapFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -128,7 +124,7 @@ pub struct PhysicalDeviceOpacityMicromapFeaturesEXT {
     pub micromap_capture_replay: Bool32,
     pub micromap_host_commands: Bool32,
 }
-structure!(PhysicalDeviceOpacityMicromapFeaturesEXT, PHYSICAL_DEVICE_OPACITY_MICROMAP_FEATURES_EXT_LAYOUT, 32);
+structure!(PhysicalDeviceOpacityMicromapFeaturesEXT, PHYSICAL_DEVICE_OPACITY_MICROMAP_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_OPACITY_MICROMAP_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceOpacityMicromapFeaturesEXT",
     size: 32,
@@ -137,28 +133,27 @@ pub static PHYSICAL_DEVICE_OPACITY_MICROMAP_FEATURES_EXT_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("micromap", 16, 1, Ty::Bool32),
-        f("micromapCaptureReplay", 20, 1, Ty::Bool32),
-        f("micromapHostCommands", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "micromap", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "micromapCaptureReplay", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "micromapHostCommands", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceOpacityMicromapPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_opacity2_state_subdivision_level: u32,
     pub max_opacity4_state_subdivision_level: u32,
 }
-structure!(PhysicalDeviceOpacityMicromapPropertiesEXT, PHYSICAL_DEVICE_OPACITY_MICROMAP_PROPERTIES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceOpacityMicromapPropertiesEXT, PHYSICAL_DEVICE_OPACITY_MICROMAP_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_OPACITY_MICROMAP_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceOpacityMicromapPropertiesEXT",
     size: 24,
@@ -167,26 +162,25 @@ pub static PHYSICAL_DEVICE_OPACITY_MICROMAP_PROPERTIES_EXT_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxOpacity2StateSubdivisionLevel", 16, 1, Ty::U32),
-        f("maxOpacity4StateSubdivisionLevel", 20, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxOpacity2StateSubdivisionLevel", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxOpacity4StateSubdivisionLevel", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MicromapVersionInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_version_data: Ptr<u8>,
 }
-structure!(MicromapVersionInfoEXT, MICROMAP_VERSION_INFO_EXT_LAYOUT, 24);
+structure!(MicromapVersionInfoEXT, MICROMAP_VERSION_INFO_EXT_LAYOUT);
 pub static MICROMAP_VERSION_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkMicromapVersionInfoEXT",
     size: 24,
@@ -195,20 +189,19 @@ pub static MICROMAP_VERSION_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pVersionData", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::Fixed(32), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pVersionData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::Fixed(32), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::Fixed(32), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CopyMicromapToMemoryInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -216,7 +209,7 @@ pub struct CopyMicromapToMemoryInfoEXT {
     pub dst: DeviceOrHostAddressKHR,
     pub mode: CopyMicromapModeEXT,
 }
-structure!(CopyMicromapToMemoryInfoEXT, COPY_MICROMAP_TO_MEMORY_INFO_EXT_LAYOUT, 40);
+structure!(CopyMicromapToMemoryInfoEXT, COPY_MICROMAP_TO_MEMORY_INFO_EXT_LAYOUT);
 pub static COPY_MICROMAP_TO_MEMORY_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkCopyMicromapToMemoryInfoEXT",
     size: 40,
@@ -225,23 +218,22 @@ pub static COPY_MICROMAP_TO_MEMORY_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("src", 16, 1, Ty::Handle(HandleType::MicromapEXT)),
-        f("dst", 24, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_KHR_LAYOUT)),
-        f("mode", 32, 1, Ty::Enum(&COPY_MICROMAP_MODE_EXT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "src", at: 16, ty: Ty::Handle(HandleType::MicromapEXT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dst", at: 24, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "mode", at: 32, ty: Ty::Enum(&COPY_MICROMAP_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::MicromapEXT },
         Work::DeviceOrHost { at: 24 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CopyMemoryToMicromapInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -249,7 +241,7 @@ pub struct CopyMemoryToMicromapInfoEXT {
     pub dst: MicromapEXT,
     pub mode: CopyMicromapModeEXT,
 }
-structure!(CopyMemoryToMicromapInfoEXT, COPY_MEMORY_TO_MICROMAP_INFO_EXT_LAYOUT, 40);
+structure!(CopyMemoryToMicromapInfoEXT, COPY_MEMORY_TO_MICROMAP_INFO_EXT_LAYOUT);
 pub static COPY_MEMORY_TO_MICROMAP_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkCopyMemoryToMicromapInfoEXT",
     size: 40,
@@ -258,23 +250,22 @@ pub static COPY_MEMORY_TO_MICROMAP_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("src", 16, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT)),
-        f("dst", 24, 1, Ty::Handle(HandleType::MicromapEXT)),
-        f("mode", 32, 1, Ty::Enum(&COPY_MICROMAP_MODE_EXT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "src", at: 16, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dst", at: 24, ty: Ty::Handle(HandleType::MicromapEXT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "mode", at: 32, ty: Ty::Enum(&COPY_MICROMAP_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::DeviceOrHost { at: 16 },
         Work::Handles { at: 24, count: 1, ty: HandleType::MicromapEXT },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CopyMicromapInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -282,7 +273,7 @@ pub struct CopyMicromapInfoEXT {
     pub dst: MicromapEXT,
     pub mode: CopyMicromapModeEXT,
 }
-structure!(CopyMicromapInfoEXT, COPY_MICROMAP_INFO_EXT_LAYOUT, 40);
+structure!(CopyMicromapInfoEXT, COPY_MICROMAP_INFO_EXT_LAYOUT);
 pub static COPY_MICROMAP_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkCopyMicromapInfoEXT",
     size: 40,
@@ -291,23 +282,22 @@ pub static COPY_MICROMAP_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("src", 16, 1, Ty::Handle(HandleType::MicromapEXT)),
-        f("dst", 24, 1, Ty::Handle(HandleType::MicromapEXT)),
-        f("mode", 32, 1, Ty::Enum(&COPY_MICROMAP_MODE_EXT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "src", at: 16, ty: Ty::Handle(HandleType::MicromapEXT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dst", at: 24, ty: Ty::Handle(HandleType::MicromapEXT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "mode", at: 32, ty: Ty::Enum(&COPY_MICROMAP_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::MicromapEXT },
         Work::Handles { at: 24, count: 1, ty: HandleType::MicromapEXT },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MicromapBuildSizesInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -315,7 +305,7 @@ pub struct MicromapBuildSizesInfoEXT {
     pub build_scratch_size: u64,
     pub discardable: Bool32,
 }
-structure!(MicromapBuildSizesInfoEXT, MICROMAP_BUILD_SIZES_INFO_EXT_LAYOUT, 40);
+structure!(MicromapBuildSizesInfoEXT, MICROMAP_BUILD_SIZES_INFO_EXT_LAYOUT);
 pub static MICROMAP_BUILD_SIZES_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkMicromapBuildSizesInfoEXT",
     size: 40,
@@ -324,21 +314,20 @@ pub static MICROMAP_BUILD_SIZES_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("micromapSize", 16, 1, Ty::U64),
-        f("buildScratchSize", 24, 1, Ty::U64),
-        f("discardable", 32, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "micromapSize", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "buildScratchSize", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "discardable", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureTrianglesOpacityMicromapEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -351,7 +340,7 @@ pub struct AccelerationStructureTrianglesOpacityMicromapEXT {
     pub pp_usage_counts: Ptr<Ptr<MicromapUsageEXT>>,
     pub micromap: MicromapEXT,
 }
-structure!(AccelerationStructureTrianglesOpacityMicromapEXT, ACCELERATION_STRUCTURE_TRIANGLES_OPACITY_MICROMAP_EXT_LAYOUT, 72);
+structure!(AccelerationStructureTrianglesOpacityMicromapEXT, ACCELERATION_STRUCTURE_TRIANGLES_OPACITY_MICROMAP_EXT_LAYOUT);
 pub static ACCELERATION_STRUCTURE_TRIANGLES_OPACITY_MICROMAP_EXT_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureTrianglesOpacityMicromapEXT",
     size: 72,
@@ -360,36 +349,35 @@ pub static ACCELERATION_STRUCTURE_TRIANGLES_OPACITY_MICROMAP_EXT_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("indexType", 16, 1, Ty::Enum(&INDEX_TYPE_ENUM)),
-        f("indexBuffer", 24, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT)),
-        f("indexStride", 32, 1, Ty::U64),
-        f("baseTriangle", 40, 1, Ty::U32),
-        f("usageCountsCount", 44, 1, Ty::U32).optional(),
-        f("pUsageCounts", 48, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::At(here(44, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("ppUsageCounts", 56, 1, Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(here(44, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("micromap", 64, 1, Ty::Handle(HandleType::MicromapEXT)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "indexType", at: 16, ty: Ty::Enum(&INDEX_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexBuffer", at: 24, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexStride", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "baseTriangle", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "usageCountsCount", at: 44, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pUsageCounts", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "ppUsageCounts", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "micromap", at: 64, ty: Ty::Handle(HandleType::MicromapEXT), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::DeviceOrHost { at: 24 },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::At(here(44, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(here(44, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(Place { through: Place::HERE, at: 44, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Handles { at: 64, count: 1, ty: HandleType::MicromapEXT },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(44, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 44, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MicromapTriangleKHR {
     pub data_offset: u32,
     pub subdivision_level: u16,
     pub format: u16,
 }
-structure!(MicromapTriangleKHR, MICROMAP_TRIANGLE_KHR_LAYOUT, 8);
+structure!(MicromapTriangleKHR, MICROMAP_TRIANGLE_KHR_LAYOUT);
 pub static MICROMAP_TRIANGLE_KHR_LAYOUT: Layout = Layout {
     name: "VkMicromapTriangleKHR",
     size: 8,
@@ -398,9 +386,9 @@ pub static MICROMAP_TRIANGLE_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("dataOffset", 0, 1, Ty::U32),
-        f("subdivisionLevel", 4, 1, Ty::U16),
-        f("format", 6, 1, Ty::U16),
+        Field { name: "dataOffset", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subdivisionLevel", at: 4, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "format", at: 6, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -516,14 +504,13 @@ pub static OPACITY_MICROMAP_SPECIAL_INDEX_KHR_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateMicromapEXTParams {
     pub device: Device,
     pub p_create_info: Ptr<MicromapCreateInfoEXT>,
     pub p_allocator: Ptr<Opaque>,
     pub p_micromap: Ptr<MicromapEXT>,
 }
-structure!(CreateMicromapEXTParams, CREATE_MICROMAP_EXT_PARAMS_LAYOUT, 32);
+image!(CreateMicromapEXTParams, CREATE_MICROMAP_EXT_PARAMS_LAYOUT);
 pub static CREATE_MICROMAP_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateMicromapEXT",
     size: 32,
@@ -532,10 +519,10 @@ pub static CREATE_MICROMAP_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pMicromap", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::MicromapEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pMicromap", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::MicromapEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -548,12 +535,11 @@ pub static CREATE_MICROMAP_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateMicromapEXTOutputs {
     pub result: Result,
     pub p_micromap: Ptr<MicromapEXT>,
 }
-structure!(CreateMicromapEXTOutputs, CREATE_MICROMAP_EXT_OUTPUTS_LAYOUT, 16);
+image!(CreateMicromapEXTOutputs, CREATE_MICROMAP_EXT_OUTPUTS_LAYOUT);
 pub static CREATE_MICROMAP_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateMicromapEXT:outputs",
     size: 16,
@@ -562,13 +548,13 @@ pub static CREATE_MICROMAP_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pMicromap", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::MicromapEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMicromap", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::MicromapEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::MicromapEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateMicromapEXT = unsafe extern "system" fn(Device, Ptr<MicromapCreateInfoEXT>, Ptr<Opaque>, Ptr<MicromapEXT>) -> Result;
@@ -586,13 +572,12 @@ pub static CREATE_MICROMAP_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyMicromapEXTParams {
     pub device: Device,
     pub micromap: MicromapEXT,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyMicromapEXTParams, DESTROY_MICROMAP_EXT_PARAMS_LAYOUT, 24);
+image!(DestroyMicromapEXTParams, DESTROY_MICROMAP_EXT_PARAMS_LAYOUT);
 pub static DESTROY_MICROMAP_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyMicromapEXT",
     size: 24,
@@ -601,9 +586,9 @@ pub static DESTROY_MICROMAP_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("micromap", 8, 1, Ty::Handle(HandleType::MicromapEXT)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "micromap", at: 8, ty: Ty::Handle(HandleType::MicromapEXT), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -624,13 +609,12 @@ pub static DESTROY_MICROMAP_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBuildMicromapsEXTParams {
     pub command_buffer: CommandBuffer,
     pub info_count: u32,
     pub p_infos: Ptr<MicromapBuildInfoEXT>,
 }
-structure!(CmdBuildMicromapsEXTParams, CMD_BUILD_MICROMAPS_EXT_PARAMS_LAYOUT, 24);
+image!(CmdBuildMicromapsEXTParams, CMD_BUILD_MICROMAPS_EXT_PARAMS_LAYOUT);
 pub static CMD_BUILD_MICROMAPS_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBuildMicromapsEXT",
     size: 24,
@@ -639,16 +623,16 @@ pub static CMD_BUILD_MICROMAPS_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("infoCount", 8, 1, Ty::U32),
-        f("pInfos", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_BUILD_INFO_EXT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "infoCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_BUILD_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MICROMAP_BUILD_INFO_EXT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MICROMAP_BUILD_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 pub type FnCmdBuildMicromapsEXT = unsafe extern "system" fn(CommandBuffer, u32, Ptr<MicromapBuildInfoEXT>);
 pub static CMD_BUILD_MICROMAPS_EXT_COMMAND: CommandDesc = CommandDesc {
@@ -661,14 +645,13 @@ pub static CMD_BUILD_MICROMAPS_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct BuildMicromapsEXTParams {
     pub device: Device,
     pub deferred_operation: DeferredOperationKHR,
     pub info_count: u32,
     pub p_infos: Ptr<MicromapBuildInfoEXT>,
 }
-structure!(BuildMicromapsEXTParams, BUILD_MICROMAPS_EXT_PARAMS_LAYOUT, 32);
+image!(BuildMicromapsEXTParams, BUILD_MICROMAPS_EXT_PARAMS_LAYOUT);
 pub static BUILD_MICROMAPS_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkBuildMicromapsEXT",
     size: 32,
@@ -677,26 +660,25 @@ pub static BUILD_MICROMAPS_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("deferredOperation", 8, 1, Ty::Handle(HandleType::DeferredOperationKHR)).optional(),
-        f("infoCount", 16, 1, Ty::U32),
-        f("pInfos", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_BUILD_INFO_EXT_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deferredOperation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "infoCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_BUILD_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MICROMAP_BUILD_INFO_EXT_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MICROMAP_BUILD_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(20, 4)],
-    keep: &[s(16, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
+    keep: &[Span { at: 16, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct BuildMicromapsEXTOutputs {
     pub result: Result,
 }
-structure!(BuildMicromapsEXTOutputs, BUILD_MICROMAPS_EXT_OUTPUTS_LAYOUT, 8);
+image!(BuildMicromapsEXTOutputs, BUILD_MICROMAPS_EXT_OUTPUTS_LAYOUT);
 pub static BUILD_MICROMAPS_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkBuildMicromapsEXT:outputs",
     size: 8,
@@ -705,10 +687,10 @@ pub static BUILD_MICROMAPS_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnBuildMicromapsEXT = unsafe extern "system" fn(Device, DeferredOperationKHR, u32, Ptr<MicromapBuildInfoEXT>) -> Result;
@@ -726,13 +708,12 @@ pub static BUILD_MICROMAPS_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CopyMicromapEXTParams {
     pub device: Device,
     pub deferred_operation: DeferredOperationKHR,
     pub p_info: Ptr<CopyMicromapInfoEXT>,
 }
-structure!(CopyMicromapEXTParams, COPY_MICROMAP_EXT_PARAMS_LAYOUT, 24);
+image!(CopyMicromapEXTParams, COPY_MICROMAP_EXT_PARAMS_LAYOUT);
 pub static COPY_MICROMAP_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCopyMicromapEXT",
     size: 24,
@@ -741,9 +722,9 @@ pub static COPY_MICROMAP_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("deferredOperation", 8, 1, Ty::Handle(HandleType::DeferredOperationKHR)).optional(),
-        f("pInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MICROMAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deferredOperation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MICROMAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -755,11 +736,10 @@ pub static COPY_MICROMAP_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CopyMicromapEXTOutputs {
     pub result: Result,
 }
-structure!(CopyMicromapEXTOutputs, COPY_MICROMAP_EXT_OUTPUTS_LAYOUT, 8);
+image!(CopyMicromapEXTOutputs, COPY_MICROMAP_EXT_OUTPUTS_LAYOUT);
 pub static COPY_MICROMAP_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCopyMicromapEXT:outputs",
     size: 8,
@@ -768,10 +748,10 @@ pub static COPY_MICROMAP_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCopyMicromapEXT = unsafe extern "system" fn(Device, DeferredOperationKHR, Ptr<CopyMicromapInfoEXT>) -> Result;
@@ -789,13 +769,12 @@ pub static COPY_MICROMAP_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CopyMicromapToMemoryEXTParams {
     pub device: Device,
     pub deferred_operation: DeferredOperationKHR,
     pub p_info: Ptr<CopyMicromapToMemoryInfoEXT>,
 }
-structure!(CopyMicromapToMemoryEXTParams, COPY_MICROMAP_TO_MEMORY_EXT_PARAMS_LAYOUT, 24);
+image!(CopyMicromapToMemoryEXTParams, COPY_MICROMAP_TO_MEMORY_EXT_PARAMS_LAYOUT);
 pub static COPY_MICROMAP_TO_MEMORY_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCopyMicromapToMemoryEXT",
     size: 24,
@@ -804,9 +783,9 @@ pub static COPY_MICROMAP_TO_MEMORY_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("deferredOperation", 8, 1, Ty::Handle(HandleType::DeferredOperationKHR)).optional(),
-        f("pInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MICROMAP_TO_MEMORY_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deferredOperation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MICROMAP_TO_MEMORY_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -818,11 +797,10 @@ pub static COPY_MICROMAP_TO_MEMORY_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CopyMicromapToMemoryEXTOutputs {
     pub result: Result,
 }
-structure!(CopyMicromapToMemoryEXTOutputs, COPY_MICROMAP_TO_MEMORY_EXT_OUTPUTS_LAYOUT, 8);
+image!(CopyMicromapToMemoryEXTOutputs, COPY_MICROMAP_TO_MEMORY_EXT_OUTPUTS_LAYOUT);
 pub static COPY_MICROMAP_TO_MEMORY_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCopyMicromapToMemoryEXT:outputs",
     size: 8,
@@ -831,10 +809,10 @@ pub static COPY_MICROMAP_TO_MEMORY_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCopyMicromapToMemoryEXT = unsafe extern "system" fn(Device, DeferredOperationKHR, Ptr<CopyMicromapToMemoryInfoEXT>) -> Result;
@@ -852,13 +830,12 @@ pub static COPY_MICROMAP_TO_MEMORY_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CopyMemoryToMicromapEXTParams {
     pub device: Device,
     pub deferred_operation: DeferredOperationKHR,
     pub p_info: Ptr<CopyMemoryToMicromapInfoEXT>,
 }
-structure!(CopyMemoryToMicromapEXTParams, COPY_MEMORY_TO_MICROMAP_EXT_PARAMS_LAYOUT, 24);
+image!(CopyMemoryToMicromapEXTParams, COPY_MEMORY_TO_MICROMAP_EXT_PARAMS_LAYOUT);
 pub static COPY_MEMORY_TO_MICROMAP_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCopyMemoryToMicromapEXT",
     size: 24,
@@ -867,9 +844,9 @@ pub static COPY_MEMORY_TO_MICROMAP_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("deferredOperation", 8, 1, Ty::Handle(HandleType::DeferredOperationKHR)).optional(),
-        f("pInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MEMORY_TO_MICROMAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deferredOperation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MEMORY_TO_MICROMAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -881,11 +858,10 @@ pub static COPY_MEMORY_TO_MICROMAP_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CopyMemoryToMicromapEXTOutputs {
     pub result: Result,
 }
-structure!(CopyMemoryToMicromapEXTOutputs, COPY_MEMORY_TO_MICROMAP_EXT_OUTPUTS_LAYOUT, 8);
+image!(CopyMemoryToMicromapEXTOutputs, COPY_MEMORY_TO_MICROMAP_EXT_OUTPUTS_LAYOUT);
 pub static COPY_MEMORY_TO_MICROMAP_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCopyMemoryToMicromapEXT:outputs",
     size: 8,
@@ -894,10 +870,10 @@ pub static COPY_MEMORY_TO_MICROMAP_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCopyMemoryToMicromapEXT = unsafe extern "system" fn(Device, DeferredOperationKHR, Ptr<CopyMemoryToMicromapInfoEXT>) -> Result;
@@ -915,7 +891,6 @@ pub static COPY_MEMORY_TO_MICROMAP_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct WriteMicromapsPropertiesEXTParams {
     pub device: Device,
     pub micromap_count: u32,
@@ -925,7 +900,7 @@ pub struct WriteMicromapsPropertiesEXTParams {
     pub p_data: Ptr<u8>,
     pub stride: u64,
 }
-structure!(WriteMicromapsPropertiesEXTParams, WRITE_MICROMAPS_PROPERTIES_EXT_PARAMS_LAYOUT, 56);
+image!(WriteMicromapsPropertiesEXTParams, WRITE_MICROMAPS_PROPERTIES_EXT_PARAMS_LAYOUT);
 pub static WRITE_MICROMAPS_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkWriteMicromapsPropertiesEXT",
     size: 56,
@@ -934,31 +909,30 @@ pub static WRITE_MICROMAPS_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("micromapCount", 8, 1, Ty::U32),
-        f("pMicromaps", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::MicromapEXT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("queryType", 24, 1, Ty::Enum(&QUERY_TYPE_ENUM)),
-        f("dataSize", 32, 1, Ty::Size),
-        f("pData", 40, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(32, 8)), read: Read::Always, direction: Direction::Out, stride: None })),
-        f("stride", 48, 1, Ty::Size),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "micromapCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMicromaps", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::MicromapEXT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queryType", at: 24, ty: Ty::Enum(&QUERY_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dataSize", at: 32, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 32, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 48, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::MicromapEXT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(32, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::MicromapEXT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 32, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4), s(28, 4)],
-    keep: &[s(8, 4), s(32, 8)],
+    gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }, Span { at: 32, size: 8 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct WriteMicromapsPropertiesEXTOutputs {
     pub result: Result,
     pub data_size: u64,
     pub p_data: Ptr<u8>,
 }
-structure!(WriteMicromapsPropertiesEXTOutputs, WRITE_MICROMAPS_PROPERTIES_EXT_OUTPUTS_LAYOUT, 24);
+image!(WriteMicromapsPropertiesEXTOutputs, WRITE_MICROMAPS_PROPERTIES_EXT_OUTPUTS_LAYOUT);
 pub static WRITE_MICROMAPS_PROPERTIES_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkWriteMicromapsPropertiesEXT:outputs",
     size: 24,
@@ -967,15 +941,15 @@ pub static WRITE_MICROMAPS_PROPERTIES_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("dataSize", 8, 1, Ty::Size),
-        f("pData", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(8, 8)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dataSize", at: 8, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(8, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(8, 8)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 8, size: 8 }],
 };
 pub type FnWriteMicromapsPropertiesEXT = unsafe extern "system" fn(Device, u32, Ptr<MicromapEXT>, QueryType, u64, Ptr<u8>, u64) -> Result;
 pub static WRITE_MICROMAPS_PROPERTIES_EXT_COMMAND: CommandDesc = CommandDesc {
@@ -992,12 +966,11 @@ pub static WRITE_MICROMAPS_PROPERTIES_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyMicromapEXTParams {
     pub command_buffer: CommandBuffer,
     pub p_info: Ptr<CopyMicromapInfoEXT>,
 }
-structure!(CmdCopyMicromapEXTParams, CMD_COPY_MICROMAP_EXT_PARAMS_LAYOUT, 16);
+image!(CmdCopyMicromapEXTParams, CMD_COPY_MICROMAP_EXT_PARAMS_LAYOUT);
 pub static CMD_COPY_MICROMAP_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyMicromapEXT",
     size: 16,
@@ -1006,8 +979,8 @@ pub static CMD_COPY_MICROMAP_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MICROMAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MICROMAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -1027,12 +1000,11 @@ pub static CMD_COPY_MICROMAP_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyMicromapToMemoryEXTParams {
     pub command_buffer: CommandBuffer,
     pub p_info: Ptr<CopyMicromapToMemoryInfoEXT>,
 }
-structure!(CmdCopyMicromapToMemoryEXTParams, CMD_COPY_MICROMAP_TO_MEMORY_EXT_PARAMS_LAYOUT, 16);
+image!(CmdCopyMicromapToMemoryEXTParams, CMD_COPY_MICROMAP_TO_MEMORY_EXT_PARAMS_LAYOUT);
 pub static CMD_COPY_MICROMAP_TO_MEMORY_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyMicromapToMemoryEXT",
     size: 16,
@@ -1041,8 +1013,8 @@ pub static CMD_COPY_MICROMAP_TO_MEMORY_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MICROMAP_TO_MEMORY_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MICROMAP_TO_MEMORY_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -1062,12 +1034,11 @@ pub static CMD_COPY_MICROMAP_TO_MEMORY_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyMemoryToMicromapEXTParams {
     pub command_buffer: CommandBuffer,
     pub p_info: Ptr<CopyMemoryToMicromapInfoEXT>,
 }
-structure!(CmdCopyMemoryToMicromapEXTParams, CMD_COPY_MEMORY_TO_MICROMAP_EXT_PARAMS_LAYOUT, 16);
+image!(CmdCopyMemoryToMicromapEXTParams, CMD_COPY_MEMORY_TO_MICROMAP_EXT_PARAMS_LAYOUT);
 pub static CMD_COPY_MEMORY_TO_MICROMAP_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyMemoryToMicromapEXT",
     size: 16,
@@ -1076,8 +1047,8 @@ pub static CMD_COPY_MEMORY_TO_MICROMAP_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MEMORY_TO_MICROMAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MEMORY_TO_MICROMAP_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -1097,7 +1068,6 @@ pub static CMD_COPY_MEMORY_TO_MICROMAP_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdWriteMicromapsPropertiesEXTParams {
     pub command_buffer: CommandBuffer,
     pub micromap_count: u32,
@@ -1106,7 +1076,7 @@ pub struct CmdWriteMicromapsPropertiesEXTParams {
     pub query_pool: QueryPool,
     pub first_query: u32,
 }
-structure!(CmdWriteMicromapsPropertiesEXTParams, CMD_WRITE_MICROMAPS_PROPERTIES_EXT_PARAMS_LAYOUT, 48);
+image!(CmdWriteMicromapsPropertiesEXTParams, CMD_WRITE_MICROMAPS_PROPERTIES_EXT_PARAMS_LAYOUT);
 pub static CMD_WRITE_MICROMAPS_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdWriteMicromapsPropertiesEXT",
     size: 48,
@@ -1115,20 +1085,20 @@ pub static CMD_WRITE_MICROMAPS_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("micromapCount", 8, 1, Ty::U32),
-        f("pMicromaps", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::MicromapEXT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("queryType", 24, 1, Ty::Enum(&QUERY_TYPE_ENUM)),
-        f("queryPool", 32, 1, Ty::Handle(HandleType::QueryPool)),
-        f("firstQuery", 40, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "micromapCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMicromaps", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::MicromapEXT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queryType", at: 24, ty: Ty::Enum(&QUERY_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queryPool", at: 32, ty: Ty::Handle(HandleType::QueryPool), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstQuery", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::MicromapEXT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::MicromapEXT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Handles { at: 32, count: 1, ty: HandleType::QueryPool },
     ],
-    gaps: &[s(12, 4), s(28, 4), s(44, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 pub type FnCmdWriteMicromapsPropertiesEXT = unsafe extern "system" fn(CommandBuffer, u32, Ptr<MicromapEXT>, QueryType, QueryPool, u32);
 pub static CMD_WRITE_MICROMAPS_PROPERTIES_EXT_COMMAND: CommandDesc = CommandDesc {
@@ -1141,13 +1111,12 @@ pub static CMD_WRITE_MICROMAPS_PROPERTIES_EXT_COMMAND: CommandDesc = CommandDesc
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceMicromapCompatibilityEXTParams {
     pub device: Device,
     pub p_version_info: Ptr<MicromapVersionInfoEXT>,
     pub p_compatibility: Ptr<AccelerationStructureCompatibilityKHR>,
 }
-structure!(GetDeviceMicromapCompatibilityEXTParams, GET_DEVICE_MICROMAP_COMPATIBILITY_EXT_PARAMS_LAYOUT, 24);
+image!(GetDeviceMicromapCompatibilityEXTParams, GET_DEVICE_MICROMAP_COMPATIBILITY_EXT_PARAMS_LAYOUT);
 pub static GET_DEVICE_MICROMAP_COMPATIBILITY_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceMicromapCompatibilityEXT",
     size: 24,
@@ -1156,9 +1125,9 @@ pub static GET_DEVICE_MICROMAP_COMPATIBILITY_EXT_PARAMS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pVersionInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_VERSION_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pCompatibility", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVersionInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_VERSION_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCompatibility", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1170,11 +1139,10 @@ pub static GET_DEVICE_MICROMAP_COMPATIBILITY_EXT_PARAMS_LAYOUT: Layout = Layout 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceMicromapCompatibilityEXTOutputs {
     pub p_compatibility: Ptr<AccelerationStructureCompatibilityKHR>,
 }
-structure!(GetDeviceMicromapCompatibilityEXTOutputs, GET_DEVICE_MICROMAP_COMPATIBILITY_EXT_OUTPUTS_LAYOUT, 8);
+image!(GetDeviceMicromapCompatibilityEXTOutputs, GET_DEVICE_MICROMAP_COMPATIBILITY_EXT_OUTPUTS_LAYOUT);
 pub static GET_DEVICE_MICROMAP_COMPATIBILITY_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceMicromapCompatibilityEXT:outputs",
     size: 8,
@@ -1183,7 +1151,7 @@ pub static GET_DEVICE_MICROMAP_COMPATIBILITY_EXT_OUTPUTS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pCompatibility", 0, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pCompatibility", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -1206,14 +1174,13 @@ pub static GET_DEVICE_MICROMAP_COMPATIBILITY_EXT_COMMAND: CommandDesc = CommandD
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMicromapBuildSizesEXTParams {
     pub device: Device,
     pub build_type: AccelerationStructureBuildTypeKHR,
     pub p_build_info: Ptr<MicromapBuildInfoEXT>,
     pub p_size_info: Ptr<MicromapBuildSizesInfoEXT>,
 }
-structure!(GetMicromapBuildSizesEXTParams, GET_MICROMAP_BUILD_SIZES_EXT_PARAMS_LAYOUT, 32);
+image!(GetMicromapBuildSizesEXTParams, GET_MICROMAP_BUILD_SIZES_EXT_PARAMS_LAYOUT);
 pub static GET_MICROMAP_BUILD_SIZES_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetMicromapBuildSizesEXT",
     size: 32,
@@ -1222,26 +1189,25 @@ pub static GET_MICROMAP_BUILD_SIZES_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("buildType", 8, 1, Ty::Enum(&ACCELERATION_STRUCTURE_BUILD_TYPE_KHR_ENUM)),
-        f("pBuildInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_BUILD_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSizeInfo", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_BUILD_SIZES_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "buildType", at: 8, ty: Ty::Enum(&ACCELERATION_STRUCTURE_BUILD_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBuildInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_BUILD_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSizeInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_BUILD_SIZES_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MICROMAP_BUILD_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MICROMAP_BUILD_SIZES_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMicromapBuildSizesEXTOutputs {
     pub p_size_info: Ptr<MicromapBuildSizesInfoEXT>,
 }
-structure!(GetMicromapBuildSizesEXTOutputs, GET_MICROMAP_BUILD_SIZES_EXT_OUTPUTS_LAYOUT, 8);
+image!(GetMicromapBuildSizesEXTOutputs, GET_MICROMAP_BUILD_SIZES_EXT_OUTPUTS_LAYOUT);
 pub static GET_MICROMAP_BUILD_SIZES_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetMicromapBuildSizesEXT:outputs",
     size: 8,
@@ -1250,7 +1216,7 @@ pub static GET_MICROMAP_BUILD_SIZES_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pSizeInfo", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_BUILD_SIZES_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pSizeInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_BUILD_SIZES_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MICROMAP_BUILD_SIZES_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },

@@ -2,13 +2,12 @@
 // VK_EXT_pageable_device_local_memory.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub pageable_device_local_memory: Bool32,
 }
-structure!(PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT, PHYSICAL_DEVICE_PAGEABLE_DEVICE_LOCAL_MEMORY_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT, PHYSICAL_DEVICE_PAGEABLE_DEVICE_LOCAL_MEMORY_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_PAGEABLE_DEVICE_LOCAL_MEMORY_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePageableDeviceLocalMemoryFeaturesEXT",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_PAGEABLE_DEVICE_LOCAL_MEMORY_FEATURES_EXT_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pageableDeviceLocalMemory", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pageableDeviceLocalMemory", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SetDeviceMemoryPriorityEXTParams {
     pub device: Device,
     pub memory: DeviceMemory,
     pub priority: f32,
 }
-structure!(SetDeviceMemoryPriorityEXTParams, SET_DEVICE_MEMORY_PRIORITY_EXT_PARAMS_LAYOUT, 24);
+image!(SetDeviceMemoryPriorityEXTParams, SET_DEVICE_MEMORY_PRIORITY_EXT_PARAMS_LAYOUT);
 pub static SET_DEVICE_MEMORY_PRIORITY_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkSetDeviceMemoryPriorityEXT",
     size: 24,
@@ -44,15 +42,15 @@ pub static SET_DEVICE_MEMORY_PRIORITY_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("memory", 8, 1, Ty::Handle(HandleType::DeviceMemory)),
-        f("priority", 16, 1, Ty::F32),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memory", at: 8, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "priority", at: 16, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::DeviceMemory },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub type FnSetDeviceMemoryPriorityEXT = unsafe extern "system" fn(Device, DeviceMemory, f32);

@@ -2,7 +2,6 @@
 // VK_EXT_pci_bus_info.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePCIBusInfoPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -11,7 +10,7 @@ pub struct PhysicalDevicePCIBusInfoPropertiesEXT {
     pub pci_device: u32,
     pub pci_function: u32,
 }
-structure!(PhysicalDevicePCIBusInfoPropertiesEXT, PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT_LAYOUT, 32);
+structure!(PhysicalDevicePCIBusInfoPropertiesEXT, PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePCIBusInfoPropertiesEXT",
     size: 32,
@@ -20,16 +19,16 @@ pub static PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pciDomain", 16, 1, Ty::U32),
-        f("pciBus", 20, 1, Ty::U32),
-        f("pciDevice", 24, 1, Ty::U32),
-        f("pciFunction", 28, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pciDomain", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pciBus", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pciDevice", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pciFunction", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

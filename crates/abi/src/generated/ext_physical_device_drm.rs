@@ -2,7 +2,6 @@
 // VK_EXT_physical_device_drm.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDrmPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -13,7 +12,7 @@ pub struct PhysicalDeviceDrmPropertiesEXT {
     pub render_major: i64,
     pub render_minor: i64,
 }
-structure!(PhysicalDeviceDrmPropertiesEXT, PHYSICAL_DEVICE_DRM_PROPERTIES_EXT_LAYOUT, 56);
+structure!(PhysicalDeviceDrmPropertiesEXT, PHYSICAL_DEVICE_DRM_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_DRM_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDrmPropertiesEXT",
     size: 56,
@@ -22,18 +21,18 @@ pub static PHYSICAL_DEVICE_DRM_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("hasPrimary", 16, 1, Ty::Bool32),
-        f("hasRender", 20, 1, Ty::Bool32),
-        f("primaryMajor", 24, 1, Ty::I64),
-        f("primaryMinor", 32, 1, Ty::I64),
-        f("renderMajor", 40, 1, Ty::I64),
-        f("renderMinor", 48, 1, Ty::I64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "hasPrimary", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "hasRender", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "primaryMajor", at: 24, ty: Ty::I64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "primaryMinor", at: 32, ty: Ty::I64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "renderMajor", at: 40, ty: Ty::I64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "renderMinor", at: 48, ty: Ty::I64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

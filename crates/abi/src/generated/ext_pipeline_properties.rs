@@ -2,13 +2,12 @@
 // VK_EXT_pipeline_properties.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelinePropertiesIdentifierEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub pipeline_identifier: [u8; 16],
 }
-structure!(PipelinePropertiesIdentifierEXT, PIPELINE_PROPERTIES_IDENTIFIER_EXT_LAYOUT, 32);
+structure!(PipelinePropertiesIdentifierEXT, PIPELINE_PROPERTIES_IDENTIFIER_EXT_LAYOUT);
 pub static PIPELINE_PROPERTIES_IDENTIFIER_EXT_LAYOUT: Layout = Layout {
     name: "VkPipelinePropertiesIdentifierEXT",
     size: 32,
@@ -17,25 +16,24 @@ pub static PIPELINE_PROPERTIES_IDENTIFIER_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pipelineIdentifier", 16, 16, Ty::U8),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipelineIdentifier", at: 16, ty: Ty::U8, count: 16, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePipelinePropertiesFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub pipeline_properties_identifier: Bool32,
 }
-structure!(PhysicalDevicePipelinePropertiesFeaturesEXT, PHYSICAL_DEVICE_PIPELINE_PROPERTIES_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDevicePipelinePropertiesFeaturesEXT, PHYSICAL_DEVICE_PIPELINE_PROPERTIES_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_PIPELINE_PROPERTIES_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePipelinePropertiesFeaturesEXT",
     size: 24,
@@ -44,25 +42,24 @@ pub static PHYSICAL_DEVICE_PIPELINE_PROPERTIES_FEATURES_EXT_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pipelinePropertiesIdentifier", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipelinePropertiesIdentifier", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub pipeline: Pipeline,
 }
-structure!(PipelineInfoKHR, PIPELINE_INFO_KHR_LAYOUT, 24);
+structure!(PipelineInfoKHR, PIPELINE_INFO_KHR_LAYOUT);
 pub static PIPELINE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkPipelineInfoKHR",
     size: 24,
@@ -71,26 +68,25 @@ pub static PIPELINE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pipeline", 16, 1, Ty::Handle(HandleType::Pipeline)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipeline", at: 16, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Pipeline },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPipelinePropertiesEXTParams {
     pub device: Device,
     pub p_pipeline_info: Ptr<PipelineInfoKHR>,
     pub p_pipeline_properties: Ptr<Opaque>,
 }
-structure!(GetPipelinePropertiesEXTParams, GET_PIPELINE_PROPERTIES_EXT_PARAMS_LAYOUT, 24);
+image!(GetPipelinePropertiesEXTParams, GET_PIPELINE_PROPERTIES_EXT_PARAMS_LAYOUT);
 pub static GET_PIPELINE_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPipelinePropertiesEXT",
     size: 24,
@@ -99,9 +95,9 @@ pub static GET_PIPELINE_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pPipelineInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPipelineProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::AnyStruct, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::AnyStruct, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -113,12 +109,11 @@ pub static GET_PIPELINE_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPipelinePropertiesEXTOutputs {
     pub result: Result,
     pub p_pipeline_properties: Ptr<Opaque>,
 }
-structure!(GetPipelinePropertiesEXTOutputs, GET_PIPELINE_PROPERTIES_EXT_OUTPUTS_LAYOUT, 16);
+image!(GetPipelinePropertiesEXTOutputs, GET_PIPELINE_PROPERTIES_EXT_OUTPUTS_LAYOUT);
 pub static GET_PIPELINE_PROPERTIES_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPipelinePropertiesEXT:outputs",
     size: 16,
@@ -127,13 +122,13 @@ pub static GET_PIPELINE_PROPERTIES_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPipelineProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::AnyStruct, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::AnyStruct, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::AnyStruct, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPipelinePropertiesEXT = unsafe extern "system" fn(Device, Ptr<PipelineInfoKHR>, Ptr<Opaque>) -> Result;

@@ -2,7 +2,6 @@
 // VK_EXT_present_timing.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePresentTimingFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct PhysicalDevicePresentTimingFeaturesEXT {
     pub present_at_absolute_time: Bool32,
     pub present_at_relative_time: Bool32,
 }
-structure!(PhysicalDevicePresentTimingFeaturesEXT, PHYSICAL_DEVICE_PRESENT_TIMING_FEATURES_EXT_LAYOUT, 32);
+structure!(PhysicalDevicePresentTimingFeaturesEXT, PHYSICAL_DEVICE_PRESENT_TIMING_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_PRESENT_TIMING_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePresentTimingFeaturesEXT",
     size: 32,
@@ -19,21 +18,20 @@ pub static PHYSICAL_DEVICE_PRESENT_TIMING_FEATURES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("presentTiming", 16, 1, Ty::Bool32),
-        f("presentAtAbsoluteTime", 20, 1, Ty::Bool32),
-        f("presentAtRelativeTime", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "presentTiming", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "presentAtAbsoluteTime", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "presentAtRelativeTime", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PresentTimingSurfaceCapabilitiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -42,7 +40,7 @@ pub struct PresentTimingSurfaceCapabilitiesEXT {
     pub present_at_relative_time_supported: Bool32,
     pub present_stage_queries: PresentStageFlagsEXT,
 }
-structure!(PresentTimingSurfaceCapabilitiesEXT, PRESENT_TIMING_SURFACE_CAPABILITIES_EXT_LAYOUT, 32);
+structure!(PresentTimingSurfaceCapabilitiesEXT, PRESENT_TIMING_SURFACE_CAPABILITIES_EXT_LAYOUT);
 pub static PRESENT_TIMING_SURFACE_CAPABILITIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPresentTimingSurfaceCapabilitiesEXT",
     size: 32,
@@ -51,22 +49,21 @@ pub static PRESENT_TIMING_SURFACE_CAPABILITIES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("presentTimingSupported", 16, 1, Ty::Bool32),
-        f("presentAtAbsoluteTimeSupported", 20, 1, Ty::Bool32),
-        f("presentAtRelativeTimeSupported", 24, 1, Ty::Bool32),
-        f("presentStageQueries", 28, 1, Ty::Flags(&PRESENT_STAGE_FLAG_BITS_EXT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "presentTimingSupported", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "presentAtAbsoluteTimeSupported", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "presentAtRelativeTimeSupported", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "presentStageQueries", at: 28, ty: Ty::Flags(&PRESENT_STAGE_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SwapchainCalibratedTimestampInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -74,7 +71,7 @@ pub struct SwapchainCalibratedTimestampInfoEXT {
     pub present_stage: PresentStageFlagsEXT,
     pub time_domain_id: u64,
 }
-structure!(SwapchainCalibratedTimestampInfoEXT, SWAPCHAIN_CALIBRATED_TIMESTAMP_INFO_EXT_LAYOUT, 40);
+structure!(SwapchainCalibratedTimestampInfoEXT, SWAPCHAIN_CALIBRATED_TIMESTAMP_INFO_EXT_LAYOUT);
 pub static SWAPCHAIN_CALIBRATED_TIMESTAMP_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkSwapchainCalibratedTimestampInfoEXT",
     size: 40,
@@ -83,29 +80,28 @@ pub static SWAPCHAIN_CALIBRATED_TIMESTAMP_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("swapchain", 16, 1, Ty::Handle(HandleType::SwapchainKHR)),
-        f("presentStage", 24, 1, Ty::Flags(&PRESENT_STAGE_FLAG_BITS_EXT_ENUM)).optional(),
-        f("timeDomainId", 32, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "swapchain", at: 16, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "presentStage", at: 24, ty: Ty::Flags(&PRESENT_STAGE_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "timeDomainId", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::SwapchainKHR },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SwapchainTimingPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub refresh_duration: u64,
     pub refresh_interval: u64,
 }
-structure!(SwapchainTimingPropertiesEXT, SWAPCHAIN_TIMING_PROPERTIES_EXT_LAYOUT, 32);
+structure!(SwapchainTimingPropertiesEXT, SWAPCHAIN_TIMING_PROPERTIES_EXT_LAYOUT);
 pub static SWAPCHAIN_TIMING_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkSwapchainTimingPropertiesEXT",
     size: 32,
@@ -114,20 +110,19 @@ pub static SWAPCHAIN_TIMING_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("refreshDuration", 16, 1, Ty::U64),
-        f("refreshInterval", 24, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "refreshDuration", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "refreshInterval", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SwapchainTimeDomainPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -135,7 +130,7 @@ pub struct SwapchainTimeDomainPropertiesEXT {
     pub p_time_domains: Ptr<TimeDomainKHR>,
     pub p_time_domain_ids: Ptr<u64>,
 }
-structure!(SwapchainTimeDomainPropertiesEXT, SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_LAYOUT, 40);
+structure!(SwapchainTimeDomainPropertiesEXT, SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_LAYOUT);
 pub static SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkSwapchainTimeDomainPropertiesEXT",
     size: 40,
@@ -144,30 +139,29 @@ pub static SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("timeDomainCount", 16, 1, Ty::U32),
-        f("pTimeDomains", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
-        f("pTimeDomainIds", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "timeDomainCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTimeDomains", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pTimeDomainIds", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PastPresentationTimingInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: PastPresentationTimingFlagsEXT,
     pub swapchain: SwapchainKHR,
 }
-structure!(PastPresentationTimingInfoEXT, PAST_PRESENTATION_TIMING_INFO_EXT_LAYOUT, 32);
+structure!(PastPresentationTimingInfoEXT, PAST_PRESENTATION_TIMING_INFO_EXT_LAYOUT);
 pub static PAST_PRESENTATION_TIMING_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkPastPresentationTimingInfoEXT",
     size: 32,
@@ -176,21 +170,20 @@ pub static PAST_PRESENTATION_TIMING_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&PAST_PRESENTATION_TIMING_FLAG_BITS_EXT_ENUM)).optional(),
-        f("swapchain", 24, 1, Ty::Handle(HandleType::SwapchainKHR)).extern_sync(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&PAST_PRESENTATION_TIMING_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "swapchain", at: 24, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::SwapchainKHR },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PastPresentationTimingPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -199,7 +192,7 @@ pub struct PastPresentationTimingPropertiesEXT {
     pub presentation_timing_count: u32,
     pub p_presentation_timings: Ptr<PastPresentationTimingEXT>,
 }
-structure!(PastPresentationTimingPropertiesEXT, PAST_PRESENTATION_TIMING_PROPERTIES_EXT_LAYOUT, 48);
+structure!(PastPresentationTimingPropertiesEXT, PAST_PRESENTATION_TIMING_PROPERTIES_EXT_LAYOUT);
 pub static PAST_PRESENTATION_TIMING_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPastPresentationTimingPropertiesEXT",
     size: 48,
@@ -208,23 +201,22 @@ pub static PAST_PRESENTATION_TIMING_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("timingPropertiesCounter", 16, 1, Ty::U64),
-        f("timeDomainsCounter", 24, 1, Ty::U64),
-        f("presentationTimingCount", 32, 1, Ty::U32),
-        f("pPresentationTimings", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_EXT_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "timingPropertiesCounter", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "timeDomainsCounter", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "presentationTimingCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentationTimings", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_EXT_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4), s(32, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PastPresentationTimingEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -236,7 +228,7 @@ pub struct PastPresentationTimingEXT {
     pub time_domain_id: u64,
     pub report_complete: Bool32,
 }
-structure!(PastPresentationTimingEXT, PAST_PRESENTATION_TIMING_EXT_LAYOUT, 72);
+structure!(PastPresentationTimingEXT, PAST_PRESENTATION_TIMING_EXT_LAYOUT);
 pub static PAST_PRESENTATION_TIMING_EXT_LAYOUT: Layout = Layout {
     name: "VkPastPresentationTimingEXT",
     size: 72,
@@ -245,33 +237,32 @@ pub static PAST_PRESENTATION_TIMING_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("presentId", 16, 1, Ty::U64),
-        f("targetTime", 24, 1, Ty::U64),
-        f("presentStageCount", 32, 1, Ty::U32),
-        f("pPresentStages", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PRESENT_STAGE_TIME_EXT_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
-        f("timeDomain", 48, 1, Ty::Enum(&TIME_DOMAIN_KHR_ENUM)),
-        f("timeDomainId", 56, 1, Ty::U64),
-        f("reportComplete", 64, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "presentId", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "targetTime", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "presentStageCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentStages", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PRESENT_STAGE_TIME_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "timeDomain", at: 48, ty: Ty::Enum(&TIME_DOMAIN_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "timeDomainId", at: 56, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reportComplete", at: 64, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&PRESENT_STAGE_TIME_EXT_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&PRESENT_STAGE_TIME_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4), s(36, 4), s(52, 4), s(68, 4)],
-    keep: &[s(0, 4), s(32, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }, Span { at: 68, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PresentTimingsInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub swapchain_count: u32,
     pub p_timing_infos: Ptr<PresentTimingInfoEXT>,
 }
-structure!(PresentTimingsInfoEXT, PRESENT_TIMINGS_INFO_EXT_LAYOUT, 32);
+structure!(PresentTimingsInfoEXT, PRESENT_TIMINGS_INFO_EXT_LAYOUT);
 pub static PRESENT_TIMINGS_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkPresentTimingsInfoEXT",
     size: 32,
@@ -280,21 +271,20 @@ pub static PRESENT_TIMINGS_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("swapchainCount", 16, 1, Ty::U32),
-        f("pTimingInfos", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PRESENT_TIMING_INFO_EXT_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "swapchainCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTimingInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PRESENT_TIMING_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PRESENT_TIMING_INFO_EXT_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PRESENT_TIMING_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PresentTimingInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -304,7 +294,7 @@ pub struct PresentTimingInfoEXT {
     pub present_stage_queries: PresentStageFlagsEXT,
     pub target_time_domain_present_stage: PresentStageFlagsEXT,
 }
-structure!(PresentTimingInfoEXT, PRESENT_TIMING_INFO_EXT_LAYOUT, 48);
+structure!(PresentTimingInfoEXT, PRESENT_TIMING_INFO_EXT_LAYOUT);
 pub static PRESENT_TIMING_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkPresentTimingInfoEXT",
     size: 48,
@@ -313,28 +303,27 @@ pub static PRESENT_TIMING_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&PRESENT_TIMING_INFO_FLAG_BITS_EXT_ENUM)).optional(),
-        f("targetTime", 24, 1, Ty::U64),
-        f("timeDomainId", 32, 1, Ty::U64),
-        f("presentStageQueries", 40, 1, Ty::Flags(&PRESENT_STAGE_FLAG_BITS_EXT_ENUM)).optional(),
-        f("targetTimeDomainPresentStage", 44, 1, Ty::Flags(&PRESENT_STAGE_FLAG_BITS_EXT_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&PRESENT_TIMING_INFO_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "targetTime", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "timeDomainId", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "presentStageQueries", at: 40, ty: Ty::Flags(&PRESENT_STAGE_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "targetTimeDomainPresentStage", at: 44, ty: Ty::Flags(&PRESENT_STAGE_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PresentStageTimeEXT {
     pub stage: PresentStageFlagsEXT,
     pub time: u64,
 }
-structure!(PresentStageTimeEXT, PRESENT_STAGE_TIME_EXT_LAYOUT, 16);
+structure!(PresentStageTimeEXT, PRESENT_STAGE_TIME_EXT_LAYOUT);
 pub static PRESENT_STAGE_TIME_EXT_LAYOUT: Layout = Layout {
     name: "VkPresentStageTimeEXT",
     size: 16,
@@ -343,11 +332,11 @@ pub static PRESENT_STAGE_TIME_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("stage", 0, 1, Ty::Flags(&PRESENT_STAGE_FLAG_BITS_EXT_ENUM)),
-        f("time", 8, 1, Ty::U64),
+        Field { name: "stage", at: 0, ty: Ty::Flags(&PRESENT_STAGE_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "time", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 
@@ -401,13 +390,12 @@ pub static PAST_PRESENTATION_TIMING_FLAG_BITS_EXT_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SetSwapchainPresentTimingQueueSizeEXTParams {
     pub device: Device,
     pub swapchain: SwapchainKHR,
     pub size: u32,
 }
-structure!(SetSwapchainPresentTimingQueueSizeEXTParams, SET_SWAPCHAIN_PRESENT_TIMING_QUEUE_SIZE_EXT_PARAMS_LAYOUT, 24);
+image!(SetSwapchainPresentTimingQueueSizeEXTParams, SET_SWAPCHAIN_PRESENT_TIMING_QUEUE_SIZE_EXT_PARAMS_LAYOUT);
 pub static SET_SWAPCHAIN_PRESENT_TIMING_QUEUE_SIZE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkSetSwapchainPresentTimingQueueSizeEXT",
     size: 24,
@@ -416,24 +404,23 @@ pub static SET_SWAPCHAIN_PRESENT_TIMING_QUEUE_SIZE_EXT_PARAMS_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("swapchain", 8, 1, Ty::Handle(HandleType::SwapchainKHR)).extern_sync(),
-        f("size", 16, 1, Ty::U32),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "size", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SetSwapchainPresentTimingQueueSizeEXTOutputs {
     pub result: Result,
 }
-structure!(SetSwapchainPresentTimingQueueSizeEXTOutputs, SET_SWAPCHAIN_PRESENT_TIMING_QUEUE_SIZE_EXT_OUTPUTS_LAYOUT, 8);
+image!(SetSwapchainPresentTimingQueueSizeEXTOutputs, SET_SWAPCHAIN_PRESENT_TIMING_QUEUE_SIZE_EXT_OUTPUTS_LAYOUT);
 pub static SET_SWAPCHAIN_PRESENT_TIMING_QUEUE_SIZE_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkSetSwapchainPresentTimingQueueSizeEXT:outputs",
     size: 8,
@@ -442,10 +429,10 @@ pub static SET_SWAPCHAIN_PRESENT_TIMING_QUEUE_SIZE_EXT_OUTPUTS_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnSetSwapchainPresentTimingQueueSizeEXT = unsafe extern "system" fn(Device, SwapchainKHR, u32) -> Result;
@@ -463,14 +450,13 @@ pub static SET_SWAPCHAIN_PRESENT_TIMING_QUEUE_SIZE_EXT_COMMAND: CommandDesc = Co
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetSwapchainTimingPropertiesEXTParams {
     pub device: Device,
     pub swapchain: SwapchainKHR,
     pub p_swapchain_timing_properties: Ptr<SwapchainTimingPropertiesEXT>,
     pub p_swapchain_timing_properties_counter: Ptr<u64>,
 }
-structure!(GetSwapchainTimingPropertiesEXTParams, GET_SWAPCHAIN_TIMING_PROPERTIES_EXT_PARAMS_LAYOUT, 32);
+image!(GetSwapchainTimingPropertiesEXTParams, GET_SWAPCHAIN_TIMING_PROPERTIES_EXT_PARAMS_LAYOUT);
 pub static GET_SWAPCHAIN_TIMING_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetSwapchainTimingPropertiesEXT",
     size: 32,
@@ -479,10 +465,10 @@ pub static GET_SWAPCHAIN_TIMING_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("swapchain", 8, 1, Ty::Handle(HandleType::SwapchainKHR)).extern_sync(),
-        f("pSwapchainTimingProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SWAPCHAIN_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
-        f("pSwapchainTimingPropertiesCounter", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pSwapchainTimingProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SWAPCHAIN_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSwapchainTimingPropertiesCounter", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -495,13 +481,12 @@ pub static GET_SWAPCHAIN_TIMING_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetSwapchainTimingPropertiesEXTOutputs {
     pub result: Result,
     pub p_swapchain_timing_properties: Ptr<SwapchainTimingPropertiesEXT>,
     pub p_swapchain_timing_properties_counter: Ptr<u64>,
 }
-structure!(GetSwapchainTimingPropertiesEXTOutputs, GET_SWAPCHAIN_TIMING_PROPERTIES_EXT_OUTPUTS_LAYOUT, 24);
+image!(GetSwapchainTimingPropertiesEXTOutputs, GET_SWAPCHAIN_TIMING_PROPERTIES_EXT_OUTPUTS_LAYOUT);
 pub static GET_SWAPCHAIN_TIMING_PROPERTIES_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetSwapchainTimingPropertiesEXT:outputs",
     size: 24,
@@ -510,15 +495,15 @@ pub static GET_SWAPCHAIN_TIMING_PROPERTIES_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pSwapchainTimingProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SWAPCHAIN_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
-        f("pSwapchainTimingPropertiesCounter", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSwapchainTimingProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SWAPCHAIN_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSwapchainTimingPropertiesCounter", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SWAPCHAIN_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetSwapchainTimingPropertiesEXT = unsafe extern "system" fn(Device, SwapchainKHR, Ptr<SwapchainTimingPropertiesEXT>, Ptr<u64>) -> Result;
@@ -536,14 +521,13 @@ pub static GET_SWAPCHAIN_TIMING_PROPERTIES_EXT_COMMAND: CommandDesc = CommandDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetSwapchainTimeDomainPropertiesEXTParams {
     pub device: Device,
     pub swapchain: SwapchainKHR,
     pub p_swapchain_time_domain_properties: Ptr<SwapchainTimeDomainPropertiesEXT>,
     pub p_time_domains_counter: Ptr<u64>,
 }
-structure!(GetSwapchainTimeDomainPropertiesEXTParams, GET_SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_PARAMS_LAYOUT, 32);
+image!(GetSwapchainTimeDomainPropertiesEXTParams, GET_SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_PARAMS_LAYOUT);
 pub static GET_SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetSwapchainTimeDomainPropertiesEXT",
     size: 32,
@@ -552,10 +536,10 @@ pub static GET_SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("swapchain", 8, 1, Ty::Handle(HandleType::SwapchainKHR)).extern_sync(),
-        f("pSwapchainTimeDomainProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
-        f("pTimeDomainsCounter", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pSwapchainTimeDomainProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTimeDomainsCounter", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -568,13 +552,12 @@ pub static GET_SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layo
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetSwapchainTimeDomainPropertiesEXTOutputs {
     pub result: Result,
     pub p_swapchain_time_domain_properties: Ptr<SwapchainTimeDomainPropertiesEXT>,
     pub p_time_domains_counter: Ptr<u64>,
 }
-structure!(GetSwapchainTimeDomainPropertiesEXTOutputs, GET_SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_OUTPUTS_LAYOUT, 24);
+image!(GetSwapchainTimeDomainPropertiesEXTOutputs, GET_SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_OUTPUTS_LAYOUT);
 pub static GET_SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetSwapchainTimeDomainPropertiesEXT:outputs",
     size: 24,
@@ -583,15 +566,15 @@ pub static GET_SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_OUTPUTS_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pSwapchainTimeDomainProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
-        f("pTimeDomainsCounter", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSwapchainTimeDomainProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTimeDomainsCounter", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetSwapchainTimeDomainPropertiesEXT = unsafe extern "system" fn(Device, SwapchainKHR, Ptr<SwapchainTimeDomainPropertiesEXT>, Ptr<u64>) -> Result;
@@ -609,13 +592,12 @@ pub static GET_SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_COMMAND: CommandDesc = Comma
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPastPresentationTimingEXTParams {
     pub device: Device,
     pub p_past_presentation_timing_info: Ptr<PastPresentationTimingInfoEXT>,
     pub p_past_presentation_timing_properties: Ptr<PastPresentationTimingPropertiesEXT>,
 }
-structure!(GetPastPresentationTimingEXTParams, GET_PAST_PRESENTATION_TIMING_EXT_PARAMS_LAYOUT, 24);
+image!(GetPastPresentationTimingEXTParams, GET_PAST_PRESENTATION_TIMING_EXT_PARAMS_LAYOUT);
 pub static GET_PAST_PRESENTATION_TIMING_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPastPresentationTimingEXT",
     size: 24,
@@ -624,9 +606,9 @@ pub static GET_PAST_PRESENTATION_TIMING_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pPastPresentationTimingInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPastPresentationTimingProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPastPresentationTimingInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPastPresentationTimingProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -638,12 +620,11 @@ pub static GET_PAST_PRESENTATION_TIMING_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPastPresentationTimingEXTOutputs {
     pub result: Result,
     pub p_past_presentation_timing_properties: Ptr<PastPresentationTimingPropertiesEXT>,
 }
-structure!(GetPastPresentationTimingEXTOutputs, GET_PAST_PRESENTATION_TIMING_EXT_OUTPUTS_LAYOUT, 16);
+image!(GetPastPresentationTimingEXTOutputs, GET_PAST_PRESENTATION_TIMING_EXT_OUTPUTS_LAYOUT);
 pub static GET_PAST_PRESENTATION_TIMING_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPastPresentationTimingEXT:outputs",
     size: 16,
@@ -652,13 +633,13 @@ pub static GET_PAST_PRESENTATION_TIMING_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPastPresentationTimingProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPastPresentationTimingProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPastPresentationTimingEXT = unsafe extern "system" fn(Device, Ptr<PastPresentationTimingInfoEXT>, Ptr<PastPresentationTimingPropertiesEXT>) -> Result;

@@ -2,13 +2,12 @@
 // VK_EXT_primitive_restart_index.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePrimitiveRestartIndexFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub primitive_restart_index: Bool32,
 }
-structure!(PhysicalDevicePrimitiveRestartIndexFeaturesEXT, PHYSICAL_DEVICE_PRIMITIVE_RESTART_INDEX_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDevicePrimitiveRestartIndexFeaturesEXT, PHYSICAL_DEVICE_PRIMITIVE_RESTART_INDEX_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_PRIMITIVE_RESTART_INDEX_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePrimitiveRestartIndexFeaturesEXT",
     size: 24,
@@ -17,24 +16,23 @@ pub static PHYSICAL_DEVICE_PRIMITIVE_RESTART_INDEX_FEATURES_EXT_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("primitiveRestartIndex", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "primitiveRestartIndex", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetPrimitiveRestartIndexEXTParams {
     pub command_buffer: CommandBuffer,
     pub primitive_restart_index: u32,
 }
-structure!(CmdSetPrimitiveRestartIndexEXTParams, CMD_SET_PRIMITIVE_RESTART_INDEX_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetPrimitiveRestartIndexEXTParams, CMD_SET_PRIMITIVE_RESTART_INDEX_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_PRIMITIVE_RESTART_INDEX_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetPrimitiveRestartIndexEXT",
     size: 16,
@@ -43,13 +41,13 @@ pub static CMD_SET_PRIMITIVE_RESTART_INDEX_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("primitiveRestartIndex", 8, 1, Ty::U32).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "primitiveRestartIndex", at: 8, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetPrimitiveRestartIndexEXT = unsafe extern "system" fn(CommandBuffer, u32);

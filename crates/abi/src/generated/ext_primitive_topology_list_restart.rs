@@ -2,14 +2,13 @@
 // VK_EXT_primitive_topology_list_restart.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePrimitiveTopologyListRestartFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub primitive_topology_list_restart: Bool32,
     pub primitive_topology_patch_list_restart: Bool32,
 }
-structure!(PhysicalDevicePrimitiveTopologyListRestartFeaturesEXT, PHYSICAL_DEVICE_PRIMITIVE_TOPOLOGY_LIST_RESTART_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDevicePrimitiveTopologyListRestartFeaturesEXT, PHYSICAL_DEVICE_PRIMITIVE_TOPOLOGY_LIST_RESTART_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_PRIMITIVE_TOPOLOGY_LIST_RESTART_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePrimitiveTopologyListRestartFeaturesEXT",
     size: 24,
@@ -18,14 +17,14 @@ pub static PHYSICAL_DEVICE_PRIMITIVE_TOPOLOGY_LIST_RESTART_FEATURES_EXT_LAYOUT: 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("primitiveTopologyListRestart", 16, 1, Ty::Bool32),
-        f("primitiveTopologyPatchListRestart", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "primitiveTopologyListRestart", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "primitiveTopologyPatchListRestart", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,14 +2,13 @@
 // VK_EXT_provoking_vertex.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceProvokingVertexFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub provoking_vertex_last: Bool32,
     pub transform_feedback_preserves_provoking_vertex: Bool32,
 }
-structure!(PhysicalDeviceProvokingVertexFeaturesEXT, PHYSICAL_DEVICE_PROVOKING_VERTEX_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceProvokingVertexFeaturesEXT, PHYSICAL_DEVICE_PROVOKING_VERTEX_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_PROVOKING_VERTEX_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceProvokingVertexFeaturesEXT",
     size: 24,
@@ -18,27 +17,26 @@ pub static PHYSICAL_DEVICE_PROVOKING_VERTEX_FEATURES_EXT_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("provokingVertexLast", 16, 1, Ty::Bool32),
-        f("transformFeedbackPreservesProvokingVertex", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "provokingVertexLast", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "transformFeedbackPreservesProvokingVertex", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceProvokingVertexPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub provoking_vertex_mode_per_pipeline: Bool32,
     pub transform_feedback_preserves_triangle_fan_provoking_vertex: Bool32,
 }
-structure!(PhysicalDeviceProvokingVertexPropertiesEXT, PHYSICAL_DEVICE_PROVOKING_VERTEX_PROPERTIES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceProvokingVertexPropertiesEXT, PHYSICAL_DEVICE_PROVOKING_VERTEX_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_PROVOKING_VERTEX_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceProvokingVertexPropertiesEXT",
     size: 24,
@@ -47,26 +45,25 @@ pub static PHYSICAL_DEVICE_PROVOKING_VERTEX_PROPERTIES_EXT_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("provokingVertexModePerPipeline", 16, 1, Ty::Bool32),
-        f("transformFeedbackPreservesTriangleFanProvokingVertex", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "provokingVertexModePerPipeline", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "transformFeedbackPreservesTriangleFanProvokingVertex", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineRasterizationProvokingVertexStateCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub provoking_vertex_mode: ProvokingVertexModeEXT,
 }
-structure!(PipelineRasterizationProvokingVertexStateCreateInfoEXT, PIPELINE_RASTERIZATION_PROVOKING_VERTEX_STATE_CREATE_INFO_EXT_LAYOUT, 24);
+structure!(PipelineRasterizationProvokingVertexStateCreateInfoEXT, PIPELINE_RASTERIZATION_PROVOKING_VERTEX_STATE_CREATE_INFO_EXT_LAYOUT);
 pub static PIPELINE_RASTERIZATION_PROVOKING_VERTEX_STATE_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkPipelineRasterizationProvokingVertexStateCreateInfoEXT",
     size: 24,
@@ -75,15 +72,15 @@ pub static PIPELINE_RASTERIZATION_PROVOKING_VERTEX_STATE_CREATE_INFO_EXT_LAYOUT:
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("provokingVertexMode", 16, 1, Ty::Enum(&PROVOKING_VERTEX_MODE_EXT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "provokingVertexMode", at: 16, ty: Ty::Enum(&PROVOKING_VERTEX_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(ProvokingVertexModeEXT, i32);

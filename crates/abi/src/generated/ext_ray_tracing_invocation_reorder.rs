@@ -2,14 +2,13 @@
 // VK_EXT_ray_tracing_invocation_reorder.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceRayTracingInvocationReorderPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub ray_tracing_invocation_reorder_reordering_hint: RayTracingInvocationReorderModeEXT,
     pub max_shader_binding_table_record_index: u32,
 }
-structure!(PhysicalDeviceRayTracingInvocationReorderPropertiesEXT, PHYSICAL_DEVICE_RAY_TRACING_INVOCATION_REORDER_PROPERTIES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceRayTracingInvocationReorderPropertiesEXT, PHYSICAL_DEVICE_RAY_TRACING_INVOCATION_REORDER_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_RAY_TRACING_INVOCATION_REORDER_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceRayTracingInvocationReorderPropertiesEXT",
     size: 24,
@@ -18,26 +17,25 @@ pub static PHYSICAL_DEVICE_RAY_TRACING_INVOCATION_REORDER_PROPERTIES_EXT_LAYOUT:
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("rayTracingInvocationReorderReorderingHint", 16, 1, Ty::Enum(&RAY_TRACING_INVOCATION_REORDER_MODE_EXT_ENUM)),
-        f("maxShaderBindingTableRecordIndex", 20, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "rayTracingInvocationReorderReorderingHint", at: 16, ty: Ty::Enum(&RAY_TRACING_INVOCATION_REORDER_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxShaderBindingTableRecordIndex", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceRayTracingInvocationReorderFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub ray_tracing_invocation_reorder: Bool32,
 }
-structure!(PhysicalDeviceRayTracingInvocationReorderFeaturesEXT, PHYSICAL_DEVICE_RAY_TRACING_INVOCATION_REORDER_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceRayTracingInvocationReorderFeaturesEXT, PHYSICAL_DEVICE_RAY_TRACING_INVOCATION_REORDER_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_RAY_TRACING_INVOCATION_REORDER_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceRayTracingInvocationReorderFeaturesEXT",
     size: 24,
@@ -46,15 +44,15 @@ pub static PHYSICAL_DEVICE_RAY_TRACING_INVOCATION_REORDER_FEATURES_EXT_LAYOUT: L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("rayTracingInvocationReorder", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "rayTracingInvocationReorder", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(RayTracingInvocationReorderModeEXT, i32);

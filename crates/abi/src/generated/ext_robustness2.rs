@@ -2,7 +2,6 @@
 // VK_EXT_robustness2.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceRobustness2FeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct PhysicalDeviceRobustness2FeaturesKHR {
     pub robust_image_access2: Bool32,
     pub null_descriptor: Bool32,
 }
-structure!(PhysicalDeviceRobustness2FeaturesKHR, PHYSICAL_DEVICE_ROBUSTNESS2_FEATURES_KHR_LAYOUT, 32);
+structure!(PhysicalDeviceRobustness2FeaturesKHR, PHYSICAL_DEVICE_ROBUSTNESS2_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_ROBUSTNESS2_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceRobustness2FeaturesKHR",
     size: 32,
@@ -19,28 +18,27 @@ pub static PHYSICAL_DEVICE_ROBUSTNESS2_FEATURES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("robustBufferAccess2", 16, 1, Ty::Bool32),
-        f("robustImageAccess2", 20, 1, Ty::Bool32),
-        f("nullDescriptor", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "robustBufferAccess2", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "robustImageAccess2", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "nullDescriptor", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceRobustness2PropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub robust_storage_buffer_access_size_alignment: u64,
     pub robust_uniform_buffer_access_size_alignment: u64,
 }
-structure!(PhysicalDeviceRobustness2PropertiesKHR, PHYSICAL_DEVICE_ROBUSTNESS2_PROPERTIES_KHR_LAYOUT, 32);
+structure!(PhysicalDeviceRobustness2PropertiesKHR, PHYSICAL_DEVICE_ROBUSTNESS2_PROPERTIES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_ROBUSTNESS2_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceRobustness2PropertiesKHR",
     size: 32,
@@ -49,14 +47,14 @@ pub static PHYSICAL_DEVICE_ROBUSTNESS2_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("robustStorageBufferAccessSizeAlignment", 16, 1, Ty::U64),
-        f("robustUniformBufferAccessSizeAlignment", 24, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "robustStorageBufferAccessSizeAlignment", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "robustUniformBufferAccessSizeAlignment", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,12 +2,11 @@
 // VK_EXT_sample_locations.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SampleLocationEXT {
     pub x: f32,
     pub y: f32,
 }
-structure!(SampleLocationEXT, SAMPLE_LOCATION_EXT_LAYOUT, 8);
+structure!(SampleLocationEXT, SAMPLE_LOCATION_EXT_LAYOUT);
 pub static SAMPLE_LOCATION_EXT_LAYOUT: Layout = Layout {
     name: "VkSampleLocationEXT",
     size: 8,
@@ -16,8 +15,8 @@ pub static SAMPLE_LOCATION_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("x", 0, 1, Ty::F32),
-        f("y", 4, 1, Ty::F32),
+        Field { name: "x", at: 0, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "y", at: 4, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -25,7 +24,6 @@ pub static SAMPLE_LOCATION_EXT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SampleLocationsInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -34,7 +32,7 @@ pub struct SampleLocationsInfoEXT {
     pub sample_locations_count: u32,
     pub p_sample_locations: Ptr<SampleLocationEXT>,
 }
-structure!(SampleLocationsInfoEXT, SAMPLE_LOCATIONS_INFO_EXT_LAYOUT, 40);
+structure!(SampleLocationsInfoEXT, SAMPLE_LOCATIONS_INFO_EXT_LAYOUT);
 pub static SAMPLE_LOCATIONS_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkSampleLocationsInfoEXT",
     size: 40,
@@ -43,28 +41,27 @@ pub static SAMPLE_LOCATIONS_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("sampleLocationsPerPixel", 16, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)),
-        f("sampleLocationGridSize", 20, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("sampleLocationsCount", 28, 1, Ty::U32).optional(),
-        f("pSampleLocations", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLE_LOCATION_EXT_LAYOUT), len: Len::At(here(28, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sampleLocationsPerPixel", at: 16, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sampleLocationGridSize", at: 20, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sampleLocationsCount", at: 28, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSampleLocations", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLE_LOCATION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&SAMPLE_LOCATION_EXT_LAYOUT), len: Len::At(here(28, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&SAMPLE_LOCATION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(28, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 28, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AttachmentSampleLocationsEXT {
     pub attachment_index: u32,
     pub sample_locations_info: SampleLocationsInfoEXT,
 }
-structure!(AttachmentSampleLocationsEXT, ATTACHMENT_SAMPLE_LOCATIONS_EXT_LAYOUT, 48);
+structure!(AttachmentSampleLocationsEXT, ATTACHMENT_SAMPLE_LOCATIONS_EXT_LAYOUT);
 pub static ATTACHMENT_SAMPLE_LOCATIONS_EXT_LAYOUT: Layout = Layout {
     name: "VkAttachmentSampleLocationsEXT",
     size: 48,
@@ -73,24 +70,23 @@ pub static ATTACHMENT_SAMPLE_LOCATIONS_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("attachmentIndex", 0, 1, Ty::U32),
-        f("sampleLocationsInfo", 8, 1, Ty::Struct(&SAMPLE_LOCATIONS_INFO_EXT_LAYOUT)),
+        Field { name: "attachmentIndex", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sampleLocationsInfo", at: 8, ty: Ty::Struct(&SAMPLE_LOCATIONS_INFO_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 16 },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&SAMPLE_LOCATION_EXT_LAYOUT), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&SAMPLE_LOCATION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(12, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SubpassSampleLocationsEXT {
     pub subpass_index: u32,
     pub sample_locations_info: SampleLocationsInfoEXT,
 }
-structure!(SubpassSampleLocationsEXT, SUBPASS_SAMPLE_LOCATIONS_EXT_LAYOUT, 48);
+structure!(SubpassSampleLocationsEXT, SUBPASS_SAMPLE_LOCATIONS_EXT_LAYOUT);
 pub static SUBPASS_SAMPLE_LOCATIONS_EXT_LAYOUT: Layout = Layout {
     name: "VkSubpassSampleLocationsEXT",
     size: 48,
@@ -99,19 +95,18 @@ pub static SUBPASS_SAMPLE_LOCATIONS_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("subpassIndex", 0, 1, Ty::U32),
-        f("sampleLocationsInfo", 8, 1, Ty::Struct(&SAMPLE_LOCATIONS_INFO_EXT_LAYOUT)),
+        Field { name: "subpassIndex", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sampleLocationsInfo", at: 8, ty: Ty::Struct(&SAMPLE_LOCATIONS_INFO_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 16 },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&SAMPLE_LOCATION_EXT_LAYOUT), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&SAMPLE_LOCATION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(12, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderPassSampleLocationsBeginInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -120,7 +115,7 @@ pub struct RenderPassSampleLocationsBeginInfoEXT {
     pub post_subpass_sample_locations_count: u32,
     pub p_post_subpass_sample_locations: Ptr<SubpassSampleLocationsEXT>,
 }
-structure!(RenderPassSampleLocationsBeginInfoEXT, RENDER_PASS_SAMPLE_LOCATIONS_BEGIN_INFO_EXT_LAYOUT, 48);
+structure!(RenderPassSampleLocationsBeginInfoEXT, RENDER_PASS_SAMPLE_LOCATIONS_BEGIN_INFO_EXT_LAYOUT);
 pub static RENDER_PASS_SAMPLE_LOCATIONS_BEGIN_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkRenderPassSampleLocationsBeginInfoEXT",
     size: 48,
@@ -129,31 +124,30 @@ pub static RENDER_PASS_SAMPLE_LOCATIONS_BEGIN_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("attachmentInitialSampleLocationsCount", 16, 1, Ty::U32).optional(),
-        f("pAttachmentInitialSampleLocations", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_SAMPLE_LOCATIONS_EXT_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("postSubpassSampleLocationsCount", 32, 1, Ty::U32).optional(),
-        f("pPostSubpassSampleLocations", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SUBPASS_SAMPLE_LOCATIONS_EXT_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "attachmentInitialSampleLocationsCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pAttachmentInitialSampleLocations", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_SAMPLE_LOCATIONS_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "postSubpassSampleLocationsCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPostSubpassSampleLocations", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SUBPASS_SAMPLE_LOCATIONS_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&ATTACHMENT_SAMPLE_LOCATIONS_EXT_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&SUBPASS_SAMPLE_LOCATIONS_EXT_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&ATTACHMENT_SAMPLE_LOCATIONS_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&SUBPASS_SAMPLE_LOCATIONS_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4)],
-    keep: &[s(0, 4), s(16, 4), s(32, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineSampleLocationsStateCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub sample_locations_enable: Bool32,
     pub sample_locations_info: SampleLocationsInfoEXT,
 }
-structure!(PipelineSampleLocationsStateCreateInfoEXT, PIPELINE_SAMPLE_LOCATIONS_STATE_CREATE_INFO_EXT_LAYOUT, 64);
+structure!(PipelineSampleLocationsStateCreateInfoEXT, PIPELINE_SAMPLE_LOCATIONS_STATE_CREATE_INFO_EXT_LAYOUT);
 pub static PIPELINE_SAMPLE_LOCATIONS_STATE_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkPipelineSampleLocationsStateCreateInfoEXT",
     size: 64,
@@ -162,22 +156,21 @@ pub static PIPELINE_SAMPLE_LOCATIONS_STATE_CREATE_INFO_EXT_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("sampleLocationsEnable", 16, 1, Ty::Bool32),
-        f("sampleLocationsInfo", 24, 1, Ty::Struct(&SAMPLE_LOCATIONS_INFO_EXT_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sampleLocationsEnable", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sampleLocationsInfo", at: 24, ty: Ty::Struct(&SAMPLE_LOCATIONS_INFO_EXT_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Chain { at: 32 },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&SAMPLE_LOCATION_EXT_LAYOUT), len: Len::At(here(52, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&SAMPLE_LOCATION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 52, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceSampleLocationsPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -187,7 +180,7 @@ pub struct PhysicalDeviceSampleLocationsPropertiesEXT {
     pub sample_location_sub_pixel_bits: u32,
     pub variable_sample_locations: Bool32,
 }
-structure!(PhysicalDeviceSampleLocationsPropertiesEXT, PHYSICAL_DEVICE_SAMPLE_LOCATIONS_PROPERTIES_EXT_LAYOUT, 48);
+structure!(PhysicalDeviceSampleLocationsPropertiesEXT, PHYSICAL_DEVICE_SAMPLE_LOCATIONS_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_SAMPLE_LOCATIONS_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceSampleLocationsPropertiesEXT",
     size: 48,
@@ -196,29 +189,28 @@ pub static PHYSICAL_DEVICE_SAMPLE_LOCATIONS_PROPERTIES_EXT_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("sampleLocationSampleCounts", 16, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)),
-        f("maxSampleLocationGridSize", 20, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("sampleLocationCoordinateRange", 28, 2, Ty::F32),
-        f("sampleLocationSubPixelBits", 36, 1, Ty::U32),
-        f("variableSampleLocations", 40, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sampleLocationSampleCounts", at: 16, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxSampleLocationGridSize", at: 20, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sampleLocationCoordinateRange", at: 28, ty: Ty::F32, count: 2, is_optional: false, is_extern_sync: false },
+        Field { name: "sampleLocationSubPixelBits", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "variableSampleLocations", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(44, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MultisamplePropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_sample_location_grid_size: Extent2D,
 }
-structure!(MultisamplePropertiesEXT, MULTISAMPLE_PROPERTIES_EXT_LAYOUT, 24);
+structure!(MultisamplePropertiesEXT, MULTISAMPLE_PROPERTIES_EXT_LAYOUT);
 pub static MULTISAMPLE_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkMultisamplePropertiesEXT",
     size: 24,
@@ -227,24 +219,23 @@ pub static MULTISAMPLE_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxSampleLocationGridSize", 16, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxSampleLocationGridSize", at: 16, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetSampleLocationsEXTParams {
     pub command_buffer: CommandBuffer,
     pub p_sample_locations_info: Ptr<SampleLocationsInfoEXT>,
 }
-structure!(CmdSetSampleLocationsEXTParams, CMD_SET_SAMPLE_LOCATIONS_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetSampleLocationsEXTParams, CMD_SET_SAMPLE_LOCATIONS_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_SAMPLE_LOCATIONS_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetSampleLocationsEXT",
     size: 16,
@@ -253,8 +244,8 @@ pub static CMD_SET_SAMPLE_LOCATIONS_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pSampleLocationsInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLE_LOCATIONS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pSampleLocationsInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLE_LOCATIONS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -274,13 +265,12 @@ pub static CMD_SET_SAMPLE_LOCATIONS_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceMultisamplePropertiesEXTParams {
     pub physical_device: PhysicalDevice,
     pub samples: SampleCountFlagBits,
     pub p_multisample_properties: Ptr<MultisamplePropertiesEXT>,
 }
-structure!(GetPhysicalDeviceMultisamplePropertiesEXTParams, GET_PHYSICAL_DEVICE_MULTISAMPLE_PROPERTIES_EXT_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceMultisamplePropertiesEXTParams, GET_PHYSICAL_DEVICE_MULTISAMPLE_PROPERTIES_EXT_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_MULTISAMPLE_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceMultisamplePropertiesEXT",
     size: 24,
@@ -289,24 +279,23 @@ pub static GET_PHYSICAL_DEVICE_MULTISAMPLE_PROPERTIES_EXT_PARAMS_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("samples", 8, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)),
-        f("pMultisampleProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MULTISAMPLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samples", at: 8, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMultisampleProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MULTISAMPLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MULTISAMPLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceMultisamplePropertiesEXTOutputs {
     pub p_multisample_properties: Ptr<MultisamplePropertiesEXT>,
 }
-structure!(GetPhysicalDeviceMultisamplePropertiesEXTOutputs, GET_PHYSICAL_DEVICE_MULTISAMPLE_PROPERTIES_EXT_OUTPUTS_LAYOUT, 8);
+image!(GetPhysicalDeviceMultisamplePropertiesEXTOutputs, GET_PHYSICAL_DEVICE_MULTISAMPLE_PROPERTIES_EXT_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_MULTISAMPLE_PROPERTIES_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceMultisamplePropertiesEXT:outputs",
     size: 8,
@@ -315,7 +304,7 @@ pub static GET_PHYSICAL_DEVICE_MULTISAMPLE_PROPERTIES_EXT_OUTPUTS_LAYOUT: Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pMultisampleProperties", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MULTISAMPLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pMultisampleProperties", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MULTISAMPLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MULTISAMPLE_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },

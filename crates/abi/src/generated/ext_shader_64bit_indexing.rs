@@ -2,13 +2,12 @@
 // VK_EXT_shader_64bit_indexing.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShader64BitIndexingFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader64_bit_indexing: Bool32,
 }
-structure!(PhysicalDeviceShader64BitIndexingFeaturesEXT, PHYSICAL_DEVICE_SHADER64_BIT_INDEXING_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceShader64BitIndexingFeaturesEXT, PHYSICAL_DEVICE_SHADER64_BIT_INDEXING_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER64_BIT_INDEXING_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShader64BitIndexingFeaturesEXT",
     size: 24,
@@ -17,13 +16,13 @@ pub static PHYSICAL_DEVICE_SHADER64_BIT_INDEXING_FEATURES_EXT_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shader64BitIndexing", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shader64BitIndexing", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

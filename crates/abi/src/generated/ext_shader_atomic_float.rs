@@ -2,7 +2,6 @@
 // VK_EXT_shader_atomic_float.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderAtomicFloatFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -19,7 +18,7 @@ pub struct PhysicalDeviceShaderAtomicFloatFeaturesEXT {
     pub sparse_image_float32_atomics: Bool32,
     pub sparse_image_float32_atomic_add: Bool32,
 }
-structure!(PhysicalDeviceShaderAtomicFloatFeaturesEXT, PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT_LAYOUT, 64);
+structure!(PhysicalDeviceShaderAtomicFloatFeaturesEXT, PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT",
     size: 64,
@@ -28,24 +27,24 @@ pub static PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderBufferFloat32Atomics", 16, 1, Ty::Bool32),
-        f("shaderBufferFloat32AtomicAdd", 20, 1, Ty::Bool32),
-        f("shaderBufferFloat64Atomics", 24, 1, Ty::Bool32),
-        f("shaderBufferFloat64AtomicAdd", 28, 1, Ty::Bool32),
-        f("shaderSharedFloat32Atomics", 32, 1, Ty::Bool32),
-        f("shaderSharedFloat32AtomicAdd", 36, 1, Ty::Bool32),
-        f("shaderSharedFloat64Atomics", 40, 1, Ty::Bool32),
-        f("shaderSharedFloat64AtomicAdd", 44, 1, Ty::Bool32),
-        f("shaderImageFloat32Atomics", 48, 1, Ty::Bool32),
-        f("shaderImageFloat32AtomicAdd", 52, 1, Ty::Bool32),
-        f("sparseImageFloat32Atomics", 56, 1, Ty::Bool32),
-        f("sparseImageFloat32AtomicAdd", 60, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderBufferFloat32Atomics", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderBufferFloat32AtomicAdd", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderBufferFloat64Atomics", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderBufferFloat64AtomicAdd", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSharedFloat32Atomics", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSharedFloat32AtomicAdd", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSharedFloat64Atomics", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSharedFloat64AtomicAdd", at: 44, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderImageFloat32Atomics", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderImageFloat32AtomicAdd", at: 52, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sparseImageFloat32Atomics", at: 56, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sparseImageFloat32AtomicAdd", at: 60, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,7 +2,6 @@
 // VK_EXT_shader_atomic_float2.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderAtomicFloat2FeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -19,7 +18,7 @@ pub struct PhysicalDeviceShaderAtomicFloat2FeaturesEXT {
     pub shader_image_float32_atomic_min_max: Bool32,
     pub sparse_image_float32_atomic_min_max: Bool32,
 }
-structure!(PhysicalDeviceShaderAtomicFloat2FeaturesEXT, PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT2_FEATURES_EXT_LAYOUT, 64);
+structure!(PhysicalDeviceShaderAtomicFloat2FeaturesEXT, PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT2_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT2_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT",
     size: 64,
@@ -28,24 +27,24 @@ pub static PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT2_FEATURES_EXT_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderBufferFloat16Atomics", 16, 1, Ty::Bool32),
-        f("shaderBufferFloat16AtomicAdd", 20, 1, Ty::Bool32),
-        f("shaderBufferFloat16AtomicMinMax", 24, 1, Ty::Bool32),
-        f("shaderBufferFloat32AtomicMinMax", 28, 1, Ty::Bool32),
-        f("shaderBufferFloat64AtomicMinMax", 32, 1, Ty::Bool32),
-        f("shaderSharedFloat16Atomics", 36, 1, Ty::Bool32),
-        f("shaderSharedFloat16AtomicAdd", 40, 1, Ty::Bool32),
-        f("shaderSharedFloat16AtomicMinMax", 44, 1, Ty::Bool32),
-        f("shaderSharedFloat32AtomicMinMax", 48, 1, Ty::Bool32),
-        f("shaderSharedFloat64AtomicMinMax", 52, 1, Ty::Bool32),
-        f("shaderImageFloat32AtomicMinMax", 56, 1, Ty::Bool32),
-        f("sparseImageFloat32AtomicMinMax", 60, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderBufferFloat16Atomics", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderBufferFloat16AtomicAdd", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderBufferFloat16AtomicMinMax", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderBufferFloat32AtomicMinMax", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderBufferFloat64AtomicMinMax", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSharedFloat16Atomics", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSharedFloat16AtomicAdd", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSharedFloat16AtomicMinMax", at: 44, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSharedFloat32AtomicMinMax", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSharedFloat64AtomicMinMax", at: 52, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderImageFloat32AtomicMinMax", at: 56, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sparseImageFloat32AtomicMinMax", at: 60, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,14 +2,13 @@
 // VK_EXT_shader_float8.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderFloat8FeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_float8: Bool32,
     pub shader_float8_cooperative_matrix: Bool32,
 }
-structure!(PhysicalDeviceShaderFloat8FeaturesEXT, PHYSICAL_DEVICE_SHADER_FLOAT8_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceShaderFloat8FeaturesEXT, PHYSICAL_DEVICE_SHADER_FLOAT8_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_FLOAT8_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderFloat8FeaturesEXT",
     size: 24,
@@ -18,14 +17,14 @@ pub static PHYSICAL_DEVICE_SHADER_FLOAT8_FEATURES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderFloat8", 16, 1, Ty::Bool32),
-        f("shaderFloat8CooperativeMatrix", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderFloat8", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderFloat8CooperativeMatrix", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,13 +2,12 @@
 // VK_EXT_shader_long_vector.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderLongVectorFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub long_vector: Bool32,
 }
-structure!(PhysicalDeviceShaderLongVectorFeaturesEXT, PHYSICAL_DEVICE_SHADER_LONG_VECTOR_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceShaderLongVectorFeaturesEXT, PHYSICAL_DEVICE_SHADER_LONG_VECTOR_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_LONG_VECTOR_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderLongVectorFeaturesEXT",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_SHADER_LONG_VECTOR_FEATURES_EXT_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("longVector", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "longVector", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderLongVectorPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_vector_components: u32,
 }
-structure!(PhysicalDeviceShaderLongVectorPropertiesEXT, PHYSICAL_DEVICE_SHADER_LONG_VECTOR_PROPERTIES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceShaderLongVectorPropertiesEXT, PHYSICAL_DEVICE_SHADER_LONG_VECTOR_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_LONG_VECTOR_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderLongVectorPropertiesEXT",
     size: 24,
@@ -44,13 +42,13 @@ pub static PHYSICAL_DEVICE_SHADER_LONG_VECTOR_PROPERTIES_EXT_LAYOUT: Layout = La
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxVectorComponents", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxVectorComponents", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,13 +2,12 @@
 // VK_EXT_shader_module_identifier.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderModuleIdentifierFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_module_identifier: Bool32,
 }
-structure!(PhysicalDeviceShaderModuleIdentifierFeaturesEXT, PHYSICAL_DEVICE_SHADER_MODULE_IDENTIFIER_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceShaderModuleIdentifierFeaturesEXT, PHYSICAL_DEVICE_SHADER_MODULE_IDENTIFIER_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_MODULE_IDENTIFIER_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderModuleIdentifierFeaturesEXT",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_SHADER_MODULE_IDENTIFIER_FEATURES_EXT_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderModuleIdentifier", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderModuleIdentifier", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderModuleIdentifierPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_module_identifier_algorithm_uuid: [u8; 16],
 }
-structure!(PhysicalDeviceShaderModuleIdentifierPropertiesEXT, PHYSICAL_DEVICE_SHADER_MODULE_IDENTIFIER_PROPERTIES_EXT_LAYOUT, 32);
+structure!(PhysicalDeviceShaderModuleIdentifierPropertiesEXT, PHYSICAL_DEVICE_SHADER_MODULE_IDENTIFIER_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_MODULE_IDENTIFIER_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderModuleIdentifierPropertiesEXT",
     size: 32,
@@ -44,26 +42,25 @@ pub static PHYSICAL_DEVICE_SHADER_MODULE_IDENTIFIER_PROPERTIES_EXT_LAYOUT: Layou
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderModuleIdentifierAlgorithmUUID", 16, 16, Ty::U8),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderModuleIdentifierAlgorithmUUID", at: 16, ty: Ty::U8, count: 16, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineShaderStageModuleIdentifierCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub identifier_size: u32,
     pub p_identifier: Ptr<u8>,
 }
-structure!(PipelineShaderStageModuleIdentifierCreateInfoEXT, PIPELINE_SHADER_STAGE_MODULE_IDENTIFIER_CREATE_INFO_EXT_LAYOUT, 32);
+structure!(PipelineShaderStageModuleIdentifierCreateInfoEXT, PIPELINE_SHADER_STAGE_MODULE_IDENTIFIER_CREATE_INFO_EXT_LAYOUT);
 pub static PIPELINE_SHADER_STAGE_MODULE_IDENTIFIER_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkPipelineShaderStageModuleIdentifierCreateInfoEXT",
     size: 32,
@@ -72,28 +69,27 @@ pub static PIPELINE_SHADER_STAGE_MODULE_IDENTIFIER_CREATE_INFO_EXT_LAYOUT: Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("identifierSize", 16, 1, Ty::U32).optional(),
-        f("pIdentifier", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "identifierSize", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pIdentifier", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ShaderModuleIdentifierEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub identifier_size: u32,
     pub identifier: [u8; 32],
 }
-structure!(ShaderModuleIdentifierEXT, SHADER_MODULE_IDENTIFIER_EXT_LAYOUT, 56);
+structure!(ShaderModuleIdentifierEXT, SHADER_MODULE_IDENTIFIER_EXT_LAYOUT);
 pub static SHADER_MODULE_IDENTIFIER_EXT_LAYOUT: Layout = Layout {
     name: "VkShaderModuleIdentifierEXT",
     size: 56,
@@ -102,26 +98,26 @@ pub static SHADER_MODULE_IDENTIFIER_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("identifierSize", 16, 1, Ty::U32),
-        f("identifier", 20, 32, Ty::U8),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "identifierSize", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "identifier", at: 20, ty: Ty::U8, count: 32, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
+        Work::Tail { array: Span { at: 20, size: 32 }, element: 1, count: Place { through: Place::HERE, at: 16, width: 4 } },
     ],
-    gaps: &[s(4, 4), s(52, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetShaderModuleIdentifierEXTParams {
     pub device: Device,
     pub shader_module: ShaderModule,
     pub p_identifier: Ptr<ShaderModuleIdentifierEXT>,
 }
-structure!(GetShaderModuleIdentifierEXTParams, GET_SHADER_MODULE_IDENTIFIER_EXT_PARAMS_LAYOUT, 24);
+image!(GetShaderModuleIdentifierEXTParams, GET_SHADER_MODULE_IDENTIFIER_EXT_PARAMS_LAYOUT);
 pub static GET_SHADER_MODULE_IDENTIFIER_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetShaderModuleIdentifierEXT",
     size: 24,
@@ -130,9 +126,9 @@ pub static GET_SHADER_MODULE_IDENTIFIER_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("shaderModule", 8, 1, Ty::Handle(HandleType::ShaderModule)),
-        f("pIdentifier", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderModule", at: 8, ty: Ty::Handle(HandleType::ShaderModule), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIdentifier", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -144,11 +140,10 @@ pub static GET_SHADER_MODULE_IDENTIFIER_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetShaderModuleIdentifierEXTOutputs {
     pub p_identifier: Ptr<ShaderModuleIdentifierEXT>,
 }
-structure!(GetShaderModuleIdentifierEXTOutputs, GET_SHADER_MODULE_IDENTIFIER_EXT_OUTPUTS_LAYOUT, 8);
+image!(GetShaderModuleIdentifierEXTOutputs, GET_SHADER_MODULE_IDENTIFIER_EXT_OUTPUTS_LAYOUT);
 pub static GET_SHADER_MODULE_IDENTIFIER_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetShaderModuleIdentifierEXT:outputs",
     size: 8,
@@ -157,7 +152,7 @@ pub static GET_SHADER_MODULE_IDENTIFIER_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pIdentifier", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pIdentifier", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -180,13 +175,12 @@ pub static GET_SHADER_MODULE_IDENTIFIER_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetShaderModuleCreateInfoIdentifierEXTParams {
     pub device: Device,
     pub p_create_info: Ptr<ShaderModuleCreateInfo>,
     pub p_identifier: Ptr<ShaderModuleIdentifierEXT>,
 }
-structure!(GetShaderModuleCreateInfoIdentifierEXTParams, GET_SHADER_MODULE_CREATE_INFO_IDENTIFIER_EXT_PARAMS_LAYOUT, 24);
+image!(GetShaderModuleCreateInfoIdentifierEXTParams, GET_SHADER_MODULE_CREATE_INFO_IDENTIFIER_EXT_PARAMS_LAYOUT);
 pub static GET_SHADER_MODULE_CREATE_INFO_IDENTIFIER_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetShaderModuleCreateInfoIdentifierEXT",
     size: 24,
@@ -195,9 +189,9 @@ pub static GET_SHADER_MODULE_CREATE_INFO_IDENTIFIER_EXT_PARAMS_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_MODULE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pIdentifier", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_MODULE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIdentifier", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -209,11 +203,10 @@ pub static GET_SHADER_MODULE_CREATE_INFO_IDENTIFIER_EXT_PARAMS_LAYOUT: Layout = 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetShaderModuleCreateInfoIdentifierEXTOutputs {
     pub p_identifier: Ptr<ShaderModuleIdentifierEXT>,
 }
-structure!(GetShaderModuleCreateInfoIdentifierEXTOutputs, GET_SHADER_MODULE_CREATE_INFO_IDENTIFIER_EXT_OUTPUTS_LAYOUT, 8);
+image!(GetShaderModuleCreateInfoIdentifierEXTOutputs, GET_SHADER_MODULE_CREATE_INFO_IDENTIFIER_EXT_OUTPUTS_LAYOUT);
 pub static GET_SHADER_MODULE_CREATE_INFO_IDENTIFIER_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetShaderModuleCreateInfoIdentifierEXT:outputs",
     size: 8,
@@ -222,7 +215,7 @@ pub static GET_SHADER_MODULE_CREATE_INFO_IDENTIFIER_EXT_OUTPUTS_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pIdentifier", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pIdentifier", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&SHADER_MODULE_IDENTIFIER_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },

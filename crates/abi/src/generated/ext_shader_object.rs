@@ -4,13 +4,12 @@
 newtype!(ShaderEXT, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderObjectFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_object: Bool32,
 }
-structure!(PhysicalDeviceShaderObjectFeaturesEXT, PHYSICAL_DEVICE_SHADER_OBJECT_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceShaderObjectFeaturesEXT, PHYSICAL_DEVICE_SHADER_OBJECT_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_OBJECT_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderObjectFeaturesEXT",
     size: 24,
@@ -19,26 +18,25 @@ pub static PHYSICAL_DEVICE_SHADER_OBJECT_FEATURES_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderObject", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderObject", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderObjectPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_binary_uuid: [u8; 16],
     pub shader_binary_version: u32,
 }
-structure!(PhysicalDeviceShaderObjectPropertiesEXT, PHYSICAL_DEVICE_SHADER_OBJECT_PROPERTIES_EXT_LAYOUT, 40);
+structure!(PhysicalDeviceShaderObjectPropertiesEXT, PHYSICAL_DEVICE_SHADER_OBJECT_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_OBJECT_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderObjectPropertiesEXT",
     size: 40,
@@ -47,20 +45,19 @@ pub static PHYSICAL_DEVICE_SHADER_OBJECT_PROPERTIES_EXT_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderBinaryUUID", 16, 16, Ty::U8),
-        f("shaderBinaryVersion", 32, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderBinaryUUID", at: 16, ty: Ty::U8, count: 16, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderBinaryVersion", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ShaderCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -77,7 +74,7 @@ pub struct ShaderCreateInfoEXT {
     pub p_push_constant_ranges: Ptr<PushConstantRange>,
     pub p_specialization_info: Ptr<SpecializationInfo>,
 }
-structure!(ShaderCreateInfoEXT, SHADER_CREATE_INFO_EXT_LAYOUT, 96);
+structure!(ShaderCreateInfoEXT, SHADER_CREATE_INFO_EXT_LAYOUT);
 pub static SHADER_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkShaderCreateInfoEXT",
     size: 96,
@@ -86,35 +83,34 @@ pub static SHADER_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&SHADER_CREATE_FLAG_BITS_EXT_ENUM)).optional(),
-        f("stage", 20, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
-        f("nextStage", 24, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)).optional(),
-        f("codeType", 28, 1, Ty::Enum(&SHADER_CODE_TYPE_EXT_ENUM)),
-        f("codeSize", 32, 1, Ty::Size),
-        f("pCode", 40, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(32, 8)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pName", 48, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("setLayoutCount", 56, 1, Ty::U32).optional(),
-        f("pSetLayouts", 64, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::At(here(56, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pushConstantRangeCount", 72, 1, Ty::U32).optional(),
-        f("pPushConstantRanges", 80, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PUSH_CONSTANT_RANGE_LAYOUT), len: Len::At(here(72, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSpecializationInfo", 88, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SPECIALIZATION_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&SHADER_CREATE_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stage", at: 20, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "nextStage", at: 24, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "codeType", at: 28, ty: Ty::Enum(&SHADER_CODE_TYPE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "codeSize", at: 32, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCode", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 32, width: 8 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pName", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "setLayoutCount", at: 56, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSetLayouts", at: 64, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::At(Place { through: Place::HERE, at: 56, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pushConstantRangeCount", at: 72, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPushConstantRanges", at: 80, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PUSH_CONSTANT_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 72, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSpecializationInfo", at: 88, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SPECIALIZATION_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(32, 8)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 32, width: 8 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 48, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::At(here(56, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 80, pointer: &Pointer { to: Target::Struct(&PUSH_CONSTANT_RANGE_LAYOUT), len: Len::At(here(72, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Handle(HandleType::DescriptorSetLayout), len: Len::At(Place { through: Place::HERE, at: 56, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 80, pointer: &Pointer { to: Target::Struct(&PUSH_CONSTANT_RANGE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 72, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 88, pointer: &Pointer { to: Target::Struct(&SPECIALIZATION_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(60, 4), s(76, 4)],
-    keep: &[s(0, 4), s(32, 8), s(56, 4), s(72, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 60, size: 4 }, Span { at: 76, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 32, size: 8 }, Span { at: 56, size: 4 }, Span { at: 72, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VertexInputBindingDescription2EXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -123,7 +119,7 @@ pub struct VertexInputBindingDescription2EXT {
     pub input_rate: VertexInputRate,
     pub divisor: u32,
 }
-structure!(VertexInputBindingDescription2EXT, VERTEX_INPUT_BINDING_DESCRIPTION2_EXT_LAYOUT, 32);
+structure!(VertexInputBindingDescription2EXT, VERTEX_INPUT_BINDING_DESCRIPTION2_EXT_LAYOUT);
 pub static VERTEX_INPUT_BINDING_DESCRIPTION2_EXT_LAYOUT: Layout = Layout {
     name: "VkVertexInputBindingDescription2EXT",
     size: 32,
@@ -132,22 +128,21 @@ pub static VERTEX_INPUT_BINDING_DESCRIPTION2_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("binding", 16, 1, Ty::U32),
-        f("stride", 20, 1, Ty::U32),
-        f("inputRate", 24, 1, Ty::Enum(&VERTEX_INPUT_RATE_ENUM)),
-        f("divisor", 28, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "binding", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "inputRate", at: 24, ty: Ty::Enum(&VERTEX_INPUT_RATE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "divisor", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VertexInputAttributeDescription2EXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -156,7 +151,7 @@ pub struct VertexInputAttributeDescription2EXT {
     pub format: Format,
     pub offset: u32,
 }
-structure!(VertexInputAttributeDescription2EXT, VERTEX_INPUT_ATTRIBUTE_DESCRIPTION2_EXT_LAYOUT, 32);
+structure!(VertexInputAttributeDescription2EXT, VERTEX_INPUT_ATTRIBUTE_DESCRIPTION2_EXT_LAYOUT);
 pub static VERTEX_INPUT_ATTRIBUTE_DESCRIPTION2_EXT_LAYOUT: Layout = Layout {
     name: "VkVertexInputAttributeDescription2EXT",
     size: 32,
@@ -165,18 +160,18 @@ pub static VERTEX_INPUT_ATTRIBUTE_DESCRIPTION2_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("location", 16, 1, Ty::U32),
-        f("binding", 20, 1, Ty::U32),
-        f("format", 24, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("offset", 28, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "location", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "binding", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "format", at: 24, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(ShaderCreateFlagsEXT, u32);
@@ -231,7 +226,6 @@ pub static SHADER_CODE_TYPE_EXT_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateShadersEXTParams {
     pub device: Device,
     pub create_info_count: u32,
@@ -239,7 +233,7 @@ pub struct CreateShadersEXTParams {
     pub p_allocator: Ptr<Opaque>,
     pub p_shaders: Ptr<ShaderEXT>,
 }
-structure!(CreateShadersEXTParams, CREATE_SHADERS_EXT_PARAMS_LAYOUT, 40);
+image!(CreateShadersEXTParams, CREATE_SHADERS_EXT_PARAMS_LAYOUT);
 pub static CREATE_SHADERS_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateShadersEXT",
     size: 40,
@@ -248,30 +242,29 @@ pub static CREATE_SHADERS_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("createInfoCount", 8, 1, Ty::U32),
-        f("pCreateInfos", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_CREATE_INFO_EXT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 24, 1, Ty::Opaque).optional(),
-        f("pShaders", 32, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "createInfoCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SHADER_CREATE_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 24, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pShaders", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SHADER_CREATE_INFO_EXT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SHADER_CREATE_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Opaque { at: 24 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateShadersEXTOutputs {
     pub result: Result,
     pub create_info_count: u32,
     pub p_shaders: Ptr<ShaderEXT>,
 }
-structure!(CreateShadersEXTOutputs, CREATE_SHADERS_EXT_OUTPUTS_LAYOUT, 16);
+image!(CreateShadersEXTOutputs, CREATE_SHADERS_EXT_OUTPUTS_LAYOUT);
 pub static CREATE_SHADERS_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateShadersEXT:outputs",
     size: 16,
@@ -280,15 +273,15 @@ pub static CREATE_SHADERS_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("createInfoCount", 4, 1, Ty::U32),
-        f("pShaders", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "createInfoCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pShaders", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(4, 4)],
+    keep: &[Span { at: 4, size: 4 }],
 };
 pub type FnCreateShadersEXT = unsafe extern "system" fn(Device, u32, Ptr<ShaderCreateInfoEXT>, Ptr<Opaque>, Ptr<ShaderEXT>) -> Result;
 pub static CREATE_SHADERS_EXT_COMMAND: CommandDesc = CommandDesc {
@@ -305,13 +298,12 @@ pub static CREATE_SHADERS_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyShaderEXTParams {
     pub device: Device,
     pub shader: ShaderEXT,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyShaderEXTParams, DESTROY_SHADER_EXT_PARAMS_LAYOUT, 24);
+image!(DestroyShaderEXTParams, DESTROY_SHADER_EXT_PARAMS_LAYOUT);
 pub static DESTROY_SHADER_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyShaderEXT",
     size: 24,
@@ -320,9 +312,9 @@ pub static DESTROY_SHADER_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("shader", 8, 1, Ty::Handle(HandleType::ShaderEXT)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shader", at: 8, ty: Ty::Handle(HandleType::ShaderEXT), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -343,14 +335,13 @@ pub static DESTROY_SHADER_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetShaderBinaryDataEXTParams {
     pub device: Device,
     pub shader: ShaderEXT,
     pub p_data_size: Ptr<u64>,
     pub p_data: Ptr<u8>,
 }
-structure!(GetShaderBinaryDataEXTParams, GET_SHADER_BINARY_DATA_EXT_PARAMS_LAYOUT, 32);
+image!(GetShaderBinaryDataEXTParams, GET_SHADER_BINARY_DATA_EXT_PARAMS_LAYOUT);
 pub static GET_SHADER_BINARY_DATA_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetShaderBinaryDataEXT",
     size: 32,
@@ -359,29 +350,28 @@ pub static GET_SHADER_BINARY_DATA_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("shader", 8, 1, Ty::Handle(HandleType::ShaderEXT)),
-        f("pDataSize", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pData", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(through(16, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shader", at: 8, ty: Ty::Handle(HandleType::ShaderEXT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDataSize", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: 16, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::ShaderEXT },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(through(16, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: 16, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetShaderBinaryDataEXTOutputs {
     pub result: Result,
     pub p_data_size: Ptr<u64>,
     pub p_data: Ptr<u8>,
 }
-structure!(GetShaderBinaryDataEXTOutputs, GET_SHADER_BINARY_DATA_EXT_OUTPUTS_LAYOUT, 24);
+image!(GetShaderBinaryDataEXTOutputs, GET_SHADER_BINARY_DATA_EXT_OUTPUTS_LAYOUT);
 pub static GET_SHADER_BINARY_DATA_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetShaderBinaryDataEXT:outputs",
     size: 24,
@@ -390,15 +380,15 @@ pub static GET_SHADER_BINARY_DATA_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pDataSize", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pData", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(through(8, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDataSize", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: 8, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::At(through(8, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: 8, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetShaderBinaryDataEXT = unsafe extern "system" fn(Device, ShaderEXT, Ptr<u64>, Ptr<u8>) -> Result;
@@ -416,14 +406,13 @@ pub static GET_SHADER_BINARY_DATA_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBindShadersEXTParams {
     pub command_buffer: CommandBuffer,
     pub stage_count: u32,
     pub p_stages: Ptr<ShaderStageFlagBits>,
     pub p_shaders: Ptr<ShaderEXT>,
 }
-structure!(CmdBindShadersEXTParams, CMD_BIND_SHADERS_EXT_PARAMS_LAYOUT, 32);
+image!(CmdBindShadersEXTParams, CMD_BIND_SHADERS_EXT_PARAMS_LAYOUT);
 pub static CMD_BIND_SHADERS_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBindShadersEXT",
     size: 32,
@@ -432,18 +421,18 @@ pub static CMD_BIND_SHADERS_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("stageCount", 8, 1, Ty::U32),
-        f("pStages", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pShaders", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "stageCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStages", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pShaders", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::ShaderEXT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 pub type FnCmdBindShadersEXT = unsafe extern "system" fn(CommandBuffer, u32, Ptr<ShaderStageFlagBits>, Ptr<ShaderEXT>);
 pub static CMD_BIND_SHADERS_EXT_COMMAND: CommandDesc = CommandDesc {
@@ -456,7 +445,6 @@ pub static CMD_BIND_SHADERS_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetVertexInputEXTParams {
     pub command_buffer: CommandBuffer,
     pub vertex_binding_description_count: u32,
@@ -464,7 +452,7 @@ pub struct CmdSetVertexInputEXTParams {
     pub vertex_attribute_description_count: u32,
     pub p_vertex_attribute_descriptions: Ptr<VertexInputAttributeDescription2EXT>,
 }
-structure!(CmdSetVertexInputEXTParams, CMD_SET_VERTEX_INPUT_EXT_PARAMS_LAYOUT, 40);
+image!(CmdSetVertexInputEXTParams, CMD_SET_VERTEX_INPUT_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_VERTEX_INPUT_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetVertexInputEXT",
     size: 40,
@@ -473,19 +461,19 @@ pub static CMD_SET_VERTEX_INPUT_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("vertexBindingDescriptionCount", 8, 1, Ty::U32).optional(),
-        f("pVertexBindingDescriptions", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VERTEX_INPUT_BINDING_DESCRIPTION2_EXT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("vertexAttributeDescriptionCount", 24, 1, Ty::U32).optional(),
-        f("pVertexAttributeDescriptions", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VERTEX_INPUT_ATTRIBUTE_DESCRIPTION2_EXT_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "vertexBindingDescriptionCount", at: 8, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pVertexBindingDescriptions", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VERTEX_INPUT_BINDING_DESCRIPTION2_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexAttributeDescriptionCount", at: 24, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pVertexAttributeDescriptions", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VERTEX_INPUT_ATTRIBUTE_DESCRIPTION2_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&VERTEX_INPUT_BINDING_DESCRIPTION2_EXT_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&VERTEX_INPUT_ATTRIBUTE_DESCRIPTION2_EXT_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&VERTEX_INPUT_BINDING_DESCRIPTION2_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&VERTEX_INPUT_ATTRIBUTE_DESCRIPTION2_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4), s(28, 4)],
-    keep: &[s(8, 4), s(24, 4)],
+    gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }, Span { at: 24, size: 4 }],
 };
 pub type FnCmdSetVertexInputEXT = unsafe extern "system" fn(CommandBuffer, u32, Ptr<VertexInputBindingDescription2EXT>, u32, Ptr<VertexInputAttributeDescription2EXT>);
 pub static CMD_SET_VERTEX_INPUT_EXT_COMMAND: CommandDesc = CommandDesc {

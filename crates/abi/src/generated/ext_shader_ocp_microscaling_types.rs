@@ -2,7 +2,6 @@
 // VK_EXT_shader_ocp_microscaling_types.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderOCPMicroscalingTypesFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -11,7 +10,7 @@ pub struct PhysicalDeviceShaderOCPMicroscalingTypesFeaturesEXT {
     pub shader_float8_unsigned_e8_m0: Bool32,
     pub shader_mx_int8: Bool32,
 }
-structure!(PhysicalDeviceShaderOCPMicroscalingTypesFeaturesEXT, PHYSICAL_DEVICE_SHADER_OCP_MICROSCALING_TYPES_FEATURES_EXT_LAYOUT, 32);
+structure!(PhysicalDeviceShaderOCPMicroscalingTypesFeaturesEXT, PHYSICAL_DEVICE_SHADER_OCP_MICROSCALING_TYPES_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_OCP_MICROSCALING_TYPES_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderOCPMicroscalingTypesFeaturesEXT",
     size: 32,
@@ -20,16 +19,16 @@ pub static PHYSICAL_DEVICE_SHADER_OCP_MICROSCALING_TYPES_FEATURES_EXT_LAYOUT: La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderFloat4", 16, 1, Ty::Bool32),
-        f("shaderFloat6", 20, 1, Ty::Bool32),
-        f("shaderFloat8UnsignedE8M0", 24, 1, Ty::Bool32),
-        f("shaderMXInt8", 28, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderFloat4", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderFloat6", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderFloat8UnsignedE8M0", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderMXInt8", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,7 +2,6 @@
 // VK_EXT_shader_tile_image.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderTileImageFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct PhysicalDeviceShaderTileImageFeaturesEXT {
     pub shader_tile_image_depth_read_access: Bool32,
     pub shader_tile_image_stencil_read_access: Bool32,
 }
-structure!(PhysicalDeviceShaderTileImageFeaturesEXT, PHYSICAL_DEVICE_SHADER_TILE_IMAGE_FEATURES_EXT_LAYOUT, 32);
+structure!(PhysicalDeviceShaderTileImageFeaturesEXT, PHYSICAL_DEVICE_SHADER_TILE_IMAGE_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_TILE_IMAGE_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderTileImageFeaturesEXT",
     size: 32,
@@ -19,21 +18,20 @@ pub static PHYSICAL_DEVICE_SHADER_TILE_IMAGE_FEATURES_EXT_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderTileImageColorReadAccess", 16, 1, Ty::Bool32),
-        f("shaderTileImageDepthReadAccess", 20, 1, Ty::Bool32),
-        f("shaderTileImageStencilReadAccess", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderTileImageColorReadAccess", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderTileImageDepthReadAccess", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderTileImageStencilReadAccess", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderTileImagePropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -41,7 +39,7 @@ pub struct PhysicalDeviceShaderTileImagePropertiesEXT {
     pub shader_tile_image_read_sample_from_pixel_rate_invocation: Bool32,
     pub shader_tile_image_read_from_helper_invocation: Bool32,
 }
-structure!(PhysicalDeviceShaderTileImagePropertiesEXT, PHYSICAL_DEVICE_SHADER_TILE_IMAGE_PROPERTIES_EXT_LAYOUT, 32);
+structure!(PhysicalDeviceShaderTileImagePropertiesEXT, PHYSICAL_DEVICE_SHADER_TILE_IMAGE_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_TILE_IMAGE_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderTileImagePropertiesEXT",
     size: 32,
@@ -50,15 +48,15 @@ pub static PHYSICAL_DEVICE_SHADER_TILE_IMAGE_PROPERTIES_EXT_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderTileImageCoherentReadAccelerated", 16, 1, Ty::Bool32),
-        f("shaderTileImageReadSampleFromPixelRateInvocation", 20, 1, Ty::Bool32),
-        f("shaderTileImageReadFromHelperInvocation", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderTileImageCoherentReadAccelerated", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderTileImageReadSampleFromPixelRateInvocation", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderTileImageReadFromHelperInvocation", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,13 +2,12 @@
 // VK_EXT_subpass_merge_feedback.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceSubpassMergeFeedbackFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub subpass_merge_feedback: Bool32,
 }
-structure!(PhysicalDeviceSubpassMergeFeedbackFeaturesEXT, PHYSICAL_DEVICE_SUBPASS_MERGE_FEEDBACK_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceSubpassMergeFeedbackFeaturesEXT, PHYSICAL_DEVICE_SUBPASS_MERGE_FEEDBACK_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_SUBPASS_MERGE_FEEDBACK_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceSubpassMergeFeedbackFeaturesEXT",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_SUBPASS_MERGE_FEEDBACK_FEATURES_EXT_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("subpassMergeFeedback", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "subpassMergeFeedback", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderPassCreationControlEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub disallow_merging: Bool32,
 }
-structure!(RenderPassCreationControlEXT, RENDER_PASS_CREATION_CONTROL_EXT_LAYOUT, 24);
+structure!(RenderPassCreationControlEXT, RENDER_PASS_CREATION_CONTROL_EXT_LAYOUT);
 pub static RENDER_PASS_CREATION_CONTROL_EXT_LAYOUT: Layout = Layout {
     name: "VkRenderPassCreationControlEXT",
     size: 24,
@@ -44,23 +42,22 @@ pub static RENDER_PASS_CREATION_CONTROL_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("disallowMerging", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "disallowMerging", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderPassCreationFeedbackInfoEXT {
     pub post_merge_subpass_count: u32,
 }
-structure!(RenderPassCreationFeedbackInfoEXT, RENDER_PASS_CREATION_FEEDBACK_INFO_EXT_LAYOUT, 4);
+structure!(RenderPassCreationFeedbackInfoEXT, RENDER_PASS_CREATION_FEEDBACK_INFO_EXT_LAYOUT);
 pub static RENDER_PASS_CREATION_FEEDBACK_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkRenderPassCreationFeedbackInfoEXT",
     size: 4,
@@ -69,7 +66,7 @@ pub static RENDER_PASS_CREATION_FEEDBACK_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("postMergeSubpassCount", 0, 1, Ty::U32),
+        Field { name: "postMergeSubpassCount", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -77,13 +74,12 @@ pub static RENDER_PASS_CREATION_FEEDBACK_INFO_EXT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderPassCreationFeedbackCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_render_pass_feedback: Ptr<RenderPassCreationFeedbackInfoEXT>,
 }
-structure!(RenderPassCreationFeedbackCreateInfoEXT, RENDER_PASS_CREATION_FEEDBACK_CREATE_INFO_EXT_LAYOUT, 24);
+structure!(RenderPassCreationFeedbackCreateInfoEXT, RENDER_PASS_CREATION_FEEDBACK_CREATE_INFO_EXT_LAYOUT);
 pub static RENDER_PASS_CREATION_FEEDBACK_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkRenderPassCreationFeedbackCreateInfoEXT",
     size: 24,
@@ -92,26 +88,25 @@ pub static RENDER_PASS_CREATION_FEEDBACK_CREATE_INFO_EXT_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pRenderPassFeedback", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_CREATION_FEEDBACK_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pRenderPassFeedback", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_CREATION_FEEDBACK_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RENDER_PASS_CREATION_FEEDBACK_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderPassSubpassFeedbackInfoEXT {
     pub subpass_merge_status: SubpassMergeStatusEXT,
     pub description: [u8; 256],
     pub post_merge_index: u32,
 }
-structure!(RenderPassSubpassFeedbackInfoEXT, RENDER_PASS_SUBPASS_FEEDBACK_INFO_EXT_LAYOUT, 264);
+structure!(RenderPassSubpassFeedbackInfoEXT, RENDER_PASS_SUBPASS_FEEDBACK_INFO_EXT_LAYOUT);
 pub static RENDER_PASS_SUBPASS_FEEDBACK_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkRenderPassSubpassFeedbackInfoEXT",
     size: 264,
@@ -120,9 +115,9 @@ pub static RENDER_PASS_SUBPASS_FEEDBACK_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("subpassMergeStatus", 0, 1, Ty::Enum(&SUBPASS_MERGE_STATUS_EXT_ENUM)),
-        f("description", 4, 256, Ty::Char),
-        f("postMergeIndex", 260, 1, Ty::U32),
+        Field { name: "subpassMergeStatus", at: 0, ty: Ty::Enum(&SUBPASS_MERGE_STATUS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "description", at: 4, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
+        Field { name: "postMergeIndex", at: 260, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Text { at: 4, size: 256 },
@@ -132,13 +127,12 @@ pub static RENDER_PASS_SUBPASS_FEEDBACK_INFO_EXT_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderPassSubpassFeedbackCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_subpass_feedback: Ptr<RenderPassSubpassFeedbackInfoEXT>,
 }
-structure!(RenderPassSubpassFeedbackCreateInfoEXT, RENDER_PASS_SUBPASS_FEEDBACK_CREATE_INFO_EXT_LAYOUT, 24);
+structure!(RenderPassSubpassFeedbackCreateInfoEXT, RENDER_PASS_SUBPASS_FEEDBACK_CREATE_INFO_EXT_LAYOUT);
 pub static RENDER_PASS_SUBPASS_FEEDBACK_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkRenderPassSubpassFeedbackCreateInfoEXT",
     size: 24,
@@ -147,16 +141,16 @@ pub static RENDER_PASS_SUBPASS_FEEDBACK_CREATE_INFO_EXT_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pSubpassFeedback", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_SUBPASS_FEEDBACK_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSubpassFeedback", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_SUBPASS_FEEDBACK_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RENDER_PASS_SUBPASS_FEEDBACK_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(SubpassMergeStatusEXT, i32);

@@ -2,14 +2,13 @@
 // VK_EXT_surface_maintenance1.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SurfacePresentModeCompatibilityKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub present_mode_count: u32,
     pub p_present_modes: Ptr<PresentModeKHR>,
 }
-structure!(SurfacePresentModeCompatibilityKHR, SURFACE_PRESENT_MODE_COMPATIBILITY_KHR_LAYOUT, 32);
+structure!(SurfacePresentModeCompatibilityKHR, SURFACE_PRESENT_MODE_COMPATIBILITY_KHR_LAYOUT);
 pub static SURFACE_PRESENT_MODE_COMPATIBILITY_KHR_LAYOUT: Layout = Layout {
     name: "VkSurfacePresentModeCompatibilityKHR",
     size: 32,
@@ -18,27 +17,26 @@ pub static SURFACE_PRESENT_MODE_COMPATIBILITY_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("presentModeCount", 16, 1, Ty::U32).optional(),
-        f("pPresentModes", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "presentModeCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPresentModes", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SurfacePresentModeKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub present_mode: PresentModeKHR,
 }
-structure!(SurfacePresentModeKHR, SURFACE_PRESENT_MODE_KHR_LAYOUT, 24);
+structure!(SurfacePresentModeKHR, SURFACE_PRESENT_MODE_KHR_LAYOUT);
 pub static SURFACE_PRESENT_MODE_KHR_LAYOUT: Layout = Layout {
     name: "VkSurfacePresentModeKHR",
     size: 24,
@@ -47,19 +45,18 @@ pub static SURFACE_PRESENT_MODE_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("presentMode", 16, 1, Ty::Enum(&PRESENT_MODE_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "presentMode", at: 16, ty: Ty::Enum(&PRESENT_MODE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SurfacePresentScalingCapabilitiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -69,7 +66,7 @@ pub struct SurfacePresentScalingCapabilitiesKHR {
     pub min_scaled_image_extent: Extent2D,
     pub max_scaled_image_extent: Extent2D,
 }
-structure!(SurfacePresentScalingCapabilitiesKHR, SURFACE_PRESENT_SCALING_CAPABILITIES_KHR_LAYOUT, 48);
+structure!(SurfacePresentScalingCapabilitiesKHR, SURFACE_PRESENT_SCALING_CAPABILITIES_KHR_LAYOUT);
 pub static SURFACE_PRESENT_SCALING_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     name: "VkSurfacePresentScalingCapabilitiesKHR",
     size: 48,
@@ -78,19 +75,19 @@ pub static SURFACE_PRESENT_SCALING_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("supportedPresentScaling", 16, 1, Ty::Flags(&PRESENT_SCALING_FLAG_BITS_KHR_ENUM)).optional(),
-        f("supportedPresentGravityX", 20, 1, Ty::Flags(&PRESENT_GRAVITY_FLAG_BITS_KHR_ENUM)).optional(),
-        f("supportedPresentGravityY", 24, 1, Ty::Flags(&PRESENT_GRAVITY_FLAG_BITS_KHR_ENUM)).optional(),
-        f("minScaledImageExtent", 28, 1, Ty::Struct(&EXTENT2_D_LAYOUT)).optional(),
-        f("maxScaledImageExtent", 36, 1, Ty::Struct(&EXTENT2_D_LAYOUT)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "supportedPresentScaling", at: 16, ty: Ty::Flags(&PRESENT_SCALING_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "supportedPresentGravityX", at: 20, ty: Ty::Flags(&PRESENT_GRAVITY_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "supportedPresentGravityY", at: 24, ty: Ty::Flags(&PRESENT_GRAVITY_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "minScaledImageExtent", at: 28, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxScaledImageExtent", at: 36, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(44, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(PresentGravityFlagsKHR, u32);

@@ -2,13 +2,12 @@
 // VK_EXT_swapchain_maintenance1.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceSwapchainMaintenance1FeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub swapchain_maintenance1: Bool32,
 }
-structure!(PhysicalDeviceSwapchainMaintenance1FeaturesKHR, PHYSICAL_DEVICE_SWAPCHAIN_MAINTENANCE1_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceSwapchainMaintenance1FeaturesKHR, PHYSICAL_DEVICE_SWAPCHAIN_MAINTENANCE1_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_SWAPCHAIN_MAINTENANCE1_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceSwapchainMaintenance1FeaturesKHR",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_SWAPCHAIN_MAINTENANCE1_FEATURES_KHR_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("swapchainMaintenance1", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "swapchainMaintenance1", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ReleaseSwapchainImagesInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -37,7 +35,7 @@ pub struct ReleaseSwapchainImagesInfoKHR {
     pub image_index_count: u32,
     pub p_image_indices: Ptr<u32>,
 }
-structure!(ReleaseSwapchainImagesInfoKHR, RELEASE_SWAPCHAIN_IMAGES_INFO_KHR_LAYOUT, 40);
+structure!(ReleaseSwapchainImagesInfoKHR, RELEASE_SWAPCHAIN_IMAGES_INFO_KHR_LAYOUT);
 pub static RELEASE_SWAPCHAIN_IMAGES_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkReleaseSwapchainImagesInfoKHR",
     size: 40,
@@ -46,30 +44,29 @@ pub static RELEASE_SWAPCHAIN_IMAGES_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("swapchain", 16, 1, Ty::Handle(HandleType::SwapchainKHR)).extern_sync(),
-        f("imageIndexCount", 24, 1, Ty::U32),
-        f("pImageIndices", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "swapchain", at: 16, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "imageIndexCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageIndices", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::SwapchainKHR },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4), s(24, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SwapchainPresentFenceInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub swapchain_count: u32,
     pub p_fences: Ptr<Fence>,
 }
-structure!(SwapchainPresentFenceInfoKHR, SWAPCHAIN_PRESENT_FENCE_INFO_KHR_LAYOUT, 32);
+structure!(SwapchainPresentFenceInfoKHR, SWAPCHAIN_PRESENT_FENCE_INFO_KHR_LAYOUT);
 pub static SWAPCHAIN_PRESENT_FENCE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkSwapchainPresentFenceInfoKHR",
     size: 32,
@@ -78,28 +75,27 @@ pub static SWAPCHAIN_PRESENT_FENCE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("swapchainCount", 16, 1, Ty::U32),
-        f("pFences", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Fence), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "swapchainCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFences", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Fence), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Fence), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Fence), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SwapchainPresentModeInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub swapchain_count: u32,
     pub p_present_modes: Ptr<PresentModeKHR>,
 }
-structure!(SwapchainPresentModeInfoKHR, SWAPCHAIN_PRESENT_MODE_INFO_KHR_LAYOUT, 32);
+structure!(SwapchainPresentModeInfoKHR, SWAPCHAIN_PRESENT_MODE_INFO_KHR_LAYOUT);
 pub static SWAPCHAIN_PRESENT_MODE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkSwapchainPresentModeInfoKHR",
     size: 32,
@@ -108,28 +104,27 @@ pub static SWAPCHAIN_PRESENT_MODE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("swapchainCount", 16, 1, Ty::U32),
-        f("pPresentModes", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "swapchainCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentModes", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SwapchainPresentModesCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub present_mode_count: u32,
     pub p_present_modes: Ptr<PresentModeKHR>,
 }
-structure!(SwapchainPresentModesCreateInfoKHR, SWAPCHAIN_PRESENT_MODES_CREATE_INFO_KHR_LAYOUT, 32);
+structure!(SwapchainPresentModesCreateInfoKHR, SWAPCHAIN_PRESENT_MODES_CREATE_INFO_KHR_LAYOUT);
 pub static SWAPCHAIN_PRESENT_MODES_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkSwapchainPresentModesCreateInfoKHR",
     size: 32,
@@ -138,21 +133,20 @@ pub static SWAPCHAIN_PRESENT_MODES_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("presentModeCount", 16, 1, Ty::U32),
-        f("pPresentModes", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "presentModeCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentModes", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SwapchainPresentScalingCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -160,7 +154,7 @@ pub struct SwapchainPresentScalingCreateInfoKHR {
     pub present_gravity_x: PresentGravityFlagsKHR,
     pub present_gravity_y: PresentGravityFlagsKHR,
 }
-structure!(SwapchainPresentScalingCreateInfoKHR, SWAPCHAIN_PRESENT_SCALING_CREATE_INFO_KHR_LAYOUT, 32);
+structure!(SwapchainPresentScalingCreateInfoKHR, SWAPCHAIN_PRESENT_SCALING_CREATE_INFO_KHR_LAYOUT);
 pub static SWAPCHAIN_PRESENT_SCALING_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkSwapchainPresentScalingCreateInfoKHR",
     size: 32,
@@ -169,26 +163,25 @@ pub static SWAPCHAIN_PRESENT_SCALING_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("scalingBehavior", 16, 1, Ty::Flags(&PRESENT_SCALING_FLAG_BITS_KHR_ENUM)).optional(),
-        f("presentGravityX", 20, 1, Ty::Flags(&PRESENT_GRAVITY_FLAG_BITS_KHR_ENUM)).optional(),
-        f("presentGravityY", 24, 1, Ty::Flags(&PRESENT_GRAVITY_FLAG_BITS_KHR_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "scalingBehavior", at: 16, ty: Ty::Flags(&PRESENT_SCALING_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "presentGravityX", at: 20, ty: Ty::Flags(&PRESENT_GRAVITY_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "presentGravityY", at: 24, ty: Ty::Flags(&PRESENT_GRAVITY_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ReleaseSwapchainImagesKHRParams {
     pub device: Device,
     pub p_release_info: Ptr<ReleaseSwapchainImagesInfoKHR>,
 }
-structure!(ReleaseSwapchainImagesKHRParams, RELEASE_SWAPCHAIN_IMAGES_KHR_PARAMS_LAYOUT, 16);
+image!(ReleaseSwapchainImagesKHRParams, RELEASE_SWAPCHAIN_IMAGES_KHR_PARAMS_LAYOUT);
 pub static RELEASE_SWAPCHAIN_IMAGES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkReleaseSwapchainImagesKHR",
     size: 16,
@@ -197,8 +190,8 @@ pub static RELEASE_SWAPCHAIN_IMAGES_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pReleaseInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RELEASE_SWAPCHAIN_IMAGES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pReleaseInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RELEASE_SWAPCHAIN_IMAGES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -209,11 +202,10 @@ pub static RELEASE_SWAPCHAIN_IMAGES_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ReleaseSwapchainImagesKHROutputs {
     pub result: Result,
 }
-structure!(ReleaseSwapchainImagesKHROutputs, RELEASE_SWAPCHAIN_IMAGES_KHR_OUTPUTS_LAYOUT, 8);
+image!(ReleaseSwapchainImagesKHROutputs, RELEASE_SWAPCHAIN_IMAGES_KHR_OUTPUTS_LAYOUT);
 pub static RELEASE_SWAPCHAIN_IMAGES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkReleaseSwapchainImagesKHR:outputs",
     size: 8,
@@ -222,10 +214,10 @@ pub static RELEASE_SWAPCHAIN_IMAGES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnReleaseSwapchainImagesKHR = unsafe extern "system" fn(Device, Ptr<ReleaseSwapchainImagesInfoKHR>) -> Result;

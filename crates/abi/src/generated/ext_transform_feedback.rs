@@ -2,14 +2,13 @@
 // VK_EXT_transform_feedback.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceTransformFeedbackFeaturesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub transform_feedback: Bool32,
     pub geometry_streams: Bool32,
 }
-structure!(PhysicalDeviceTransformFeedbackFeaturesEXT, PHYSICAL_DEVICE_TRANSFORM_FEEDBACK_FEATURES_EXT_LAYOUT, 24);
+structure!(PhysicalDeviceTransformFeedbackFeaturesEXT, PHYSICAL_DEVICE_TRANSFORM_FEEDBACK_FEATURES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_TRANSFORM_FEEDBACK_FEATURES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceTransformFeedbackFeaturesEXT",
     size: 24,
@@ -18,20 +17,19 @@ pub static PHYSICAL_DEVICE_TRANSFORM_FEEDBACK_FEATURES_EXT_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("transformFeedback", 16, 1, Ty::Bool32),
-        f("geometryStreams", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "transformFeedback", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "geometryStreams", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceTransformFeedbackPropertiesEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -46,7 +44,7 @@ pub struct PhysicalDeviceTransformFeedbackPropertiesEXT {
     pub transform_feedback_rasterization_stream_select: Bool32,
     pub transform_feedback_draw: Bool32,
 }
-structure!(PhysicalDeviceTransformFeedbackPropertiesEXT, PHYSICAL_DEVICE_TRANSFORM_FEEDBACK_PROPERTIES_EXT_LAYOUT, 64);
+structure!(PhysicalDeviceTransformFeedbackPropertiesEXT, PHYSICAL_DEVICE_TRANSFORM_FEEDBACK_PROPERTIES_EXT_LAYOUT);
 pub static PHYSICAL_DEVICE_TRANSFORM_FEEDBACK_PROPERTIES_EXT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceTransformFeedbackPropertiesEXT",
     size: 64,
@@ -55,35 +53,34 @@ pub static PHYSICAL_DEVICE_TRANSFORM_FEEDBACK_PROPERTIES_EXT_LAYOUT: Layout = La
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxTransformFeedbackStreams", 16, 1, Ty::U32),
-        f("maxTransformFeedbackBuffers", 20, 1, Ty::U32),
-        f("maxTransformFeedbackBufferSize", 24, 1, Ty::U64),
-        f("maxTransformFeedbackStreamDataSize", 32, 1, Ty::U32),
-        f("maxTransformFeedbackBufferDataSize", 36, 1, Ty::U32),
-        f("maxTransformFeedbackBufferDataStride", 40, 1, Ty::U32),
-        f("transformFeedbackQueries", 44, 1, Ty::Bool32),
-        f("transformFeedbackStreamsLinesTriangles", 48, 1, Ty::Bool32),
-        f("transformFeedbackRasterizationStreamSelect", 52, 1, Ty::Bool32),
-        f("transformFeedbackDraw", 56, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxTransformFeedbackStreams", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTransformFeedbackBuffers", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTransformFeedbackBufferSize", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTransformFeedbackStreamDataSize", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTransformFeedbackBufferDataSize", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTransformFeedbackBufferDataStride", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "transformFeedbackQueries", at: 44, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "transformFeedbackStreamsLinesTriangles", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "transformFeedbackRasterizationStreamSelect", at: 52, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "transformFeedbackDraw", at: 56, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(60, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 60, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineRasterizationStateStreamCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: PipelineRasterizationStateStreamCreateFlagsEXT,
     pub rasterization_stream: u32,
 }
-structure!(PipelineRasterizationStateStreamCreateInfoEXT, PIPELINE_RASTERIZATION_STATE_STREAM_CREATE_INFO_EXT_LAYOUT, 24);
+structure!(PipelineRasterizationStateStreamCreateInfoEXT, PIPELINE_RASTERIZATION_STATE_STREAM_CREATE_INFO_EXT_LAYOUT);
 pub static PIPELINE_RASTERIZATION_STATE_STREAM_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkPipelineRasterizationStateStreamCreateInfoEXT",
     size: 24,
@@ -92,22 +89,21 @@ pub static PIPELINE_RASTERIZATION_STATE_STREAM_CREATE_INFO_EXT_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("rasterizationStream", 20, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "rasterizationStream", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(PipelineRasterizationStateStreamCreateFlagsEXT, u32);
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBindTransformFeedbackBuffersEXTParams {
     pub command_buffer: CommandBuffer,
     pub first_binding: u32,
@@ -116,7 +112,7 @@ pub struct CmdBindTransformFeedbackBuffersEXTParams {
     pub p_offsets: Ptr<u64>,
     pub p_sizes: Ptr<u64>,
 }
-structure!(CmdBindTransformFeedbackBuffersEXTParams, CMD_BIND_TRANSFORM_FEEDBACK_BUFFERS_EXT_PARAMS_LAYOUT, 40);
+image!(CmdBindTransformFeedbackBuffersEXTParams, CMD_BIND_TRANSFORM_FEEDBACK_BUFFERS_EXT_PARAMS_LAYOUT);
 pub static CMD_BIND_TRANSFORM_FEEDBACK_BUFFERS_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBindTransformFeedbackBuffersEXT",
     size: 40,
@@ -125,21 +121,21 @@ pub static CMD_BIND_TRANSFORM_FEEDBACK_BUFFERS_EXT_PARAMS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("firstBinding", 8, 1, Ty::U32),
-        f("bindingCount", 12, 1, Ty::U32),
-        f("pBuffers", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pOffsets", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSizes", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "firstBinding", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bindingCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBuffers", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pOffsets", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSizes", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(12, 4)],
+    keep: &[Span { at: 12, size: 4 }],
 };
 pub type FnCmdBindTransformFeedbackBuffersEXT = unsafe extern "system" fn(CommandBuffer, u32, u32, Ptr<Buffer>, Ptr<u64>, Ptr<u64>);
 pub static CMD_BIND_TRANSFORM_FEEDBACK_BUFFERS_EXT_COMMAND: CommandDesc = CommandDesc {
@@ -152,7 +148,6 @@ pub static CMD_BIND_TRANSFORM_FEEDBACK_BUFFERS_EXT_COMMAND: CommandDesc = Comman
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBeginTransformFeedbackEXTParams {
     pub command_buffer: CommandBuffer,
     pub first_counter_buffer: u32,
@@ -160,7 +155,7 @@ pub struct CmdBeginTransformFeedbackEXTParams {
     pub p_counter_buffers: Ptr<Buffer>,
     pub p_counter_buffer_offsets: Ptr<u64>,
 }
-structure!(CmdBeginTransformFeedbackEXTParams, CMD_BEGIN_TRANSFORM_FEEDBACK_EXT_PARAMS_LAYOUT, 32);
+image!(CmdBeginTransformFeedbackEXTParams, CMD_BEGIN_TRANSFORM_FEEDBACK_EXT_PARAMS_LAYOUT);
 pub static CMD_BEGIN_TRANSFORM_FEEDBACK_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBeginTransformFeedbackEXT",
     size: 32,
@@ -169,19 +164,19 @@ pub static CMD_BEGIN_TRANSFORM_FEEDBACK_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("firstCounterBuffer", 8, 1, Ty::U32),
-        f("counterBufferCount", 12, 1, Ty::U32).optional(),
-        f("pCounterBuffers", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pCounterBufferOffsets", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "firstCounterBuffer", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "counterBufferCount", at: 12, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCounterBuffers", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCounterBufferOffsets", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(12, 4)],
+    keep: &[Span { at: 12, size: 4 }],
 };
 pub type FnCmdBeginTransformFeedbackEXT = unsafe extern "system" fn(CommandBuffer, u32, u32, Ptr<Buffer>, Ptr<u64>);
 pub static CMD_BEGIN_TRANSFORM_FEEDBACK_EXT_COMMAND: CommandDesc = CommandDesc {
@@ -194,7 +189,6 @@ pub static CMD_BEGIN_TRANSFORM_FEEDBACK_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdEndTransformFeedbackEXTParams {
     pub command_buffer: CommandBuffer,
     pub first_counter_buffer: u32,
@@ -202,7 +196,7 @@ pub struct CmdEndTransformFeedbackEXTParams {
     pub p_counter_buffers: Ptr<Buffer>,
     pub p_counter_buffer_offsets: Ptr<u64>,
 }
-structure!(CmdEndTransformFeedbackEXTParams, CMD_END_TRANSFORM_FEEDBACK_EXT_PARAMS_LAYOUT, 32);
+image!(CmdEndTransformFeedbackEXTParams, CMD_END_TRANSFORM_FEEDBACK_EXT_PARAMS_LAYOUT);
 pub static CMD_END_TRANSFORM_FEEDBACK_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdEndTransformFeedbackEXT",
     size: 32,
@@ -211,19 +205,19 @@ pub static CMD_END_TRANSFORM_FEEDBACK_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("firstCounterBuffer", 8, 1, Ty::U32),
-        f("counterBufferCount", 12, 1, Ty::U32).optional(),
-        f("pCounterBuffers", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pCounterBufferOffsets", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "firstCounterBuffer", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "counterBufferCount", at: 12, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCounterBuffers", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCounterBufferOffsets", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Buffer), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(12, 4)],
+    keep: &[Span { at: 12, size: 4 }],
 };
 pub type FnCmdEndTransformFeedbackEXT = unsafe extern "system" fn(CommandBuffer, u32, u32, Ptr<Buffer>, Ptr<u64>);
 pub static CMD_END_TRANSFORM_FEEDBACK_EXT_COMMAND: CommandDesc = CommandDesc {
@@ -236,7 +230,6 @@ pub static CMD_END_TRANSFORM_FEEDBACK_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBeginQueryIndexedEXTParams {
     pub command_buffer: CommandBuffer,
     pub query_pool: QueryPool,
@@ -244,7 +237,7 @@ pub struct CmdBeginQueryIndexedEXTParams {
     pub flags: QueryControlFlags,
     pub index: u32,
 }
-structure!(CmdBeginQueryIndexedEXTParams, CMD_BEGIN_QUERY_INDEXED_EXT_PARAMS_LAYOUT, 32);
+image!(CmdBeginQueryIndexedEXTParams, CMD_BEGIN_QUERY_INDEXED_EXT_PARAMS_LAYOUT);
 pub static CMD_BEGIN_QUERY_INDEXED_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBeginQueryIndexedEXT",
     size: 32,
@@ -253,17 +246,17 @@ pub static CMD_BEGIN_QUERY_INDEXED_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("queryPool", 8, 1, Ty::Handle(HandleType::QueryPool)),
-        f("query", 16, 1, Ty::U32),
-        f("flags", 20, 1, Ty::Flags(&QUERY_CONTROL_FLAG_BITS_ENUM)).optional(),
-        f("index", 24, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "queryPool", at: 8, ty: Ty::Handle(HandleType::QueryPool), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "query", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 20, ty: Ty::Flags(&QUERY_CONTROL_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "index", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 8, count: 1, ty: HandleType::QueryPool },
     ],
-    gaps: &[s(28, 4)],
+    gaps: &[Span { at: 28, size: 4 }],
     keep: &[],
 };
 pub type FnCmdBeginQueryIndexedEXT = unsafe extern "system" fn(CommandBuffer, QueryPool, u32, QueryControlFlags, u32);
@@ -277,14 +270,13 @@ pub static CMD_BEGIN_QUERY_INDEXED_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdEndQueryIndexedEXTParams {
     pub command_buffer: CommandBuffer,
     pub query_pool: QueryPool,
     pub query: u32,
     pub index: u32,
 }
-structure!(CmdEndQueryIndexedEXTParams, CMD_END_QUERY_INDEXED_EXT_PARAMS_LAYOUT, 24);
+image!(CmdEndQueryIndexedEXTParams, CMD_END_QUERY_INDEXED_EXT_PARAMS_LAYOUT);
 pub static CMD_END_QUERY_INDEXED_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdEndQueryIndexedEXT",
     size: 24,
@@ -293,10 +285,10 @@ pub static CMD_END_QUERY_INDEXED_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("queryPool", 8, 1, Ty::Handle(HandleType::QueryPool)),
-        f("query", 16, 1, Ty::U32),
-        f("index", 20, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "queryPool", at: 8, ty: Ty::Handle(HandleType::QueryPool), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "query", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "index", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -316,7 +308,6 @@ pub static CMD_END_QUERY_INDEXED_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDrawIndirectByteCountEXTParams {
     pub command_buffer: CommandBuffer,
     pub instance_count: u32,
@@ -326,7 +317,7 @@ pub struct CmdDrawIndirectByteCountEXTParams {
     pub counter_offset: u32,
     pub vertex_stride: u32,
 }
-structure!(CmdDrawIndirectByteCountEXTParams, CMD_DRAW_INDIRECT_BYTE_COUNT_EXT_PARAMS_LAYOUT, 40);
+image!(CmdDrawIndirectByteCountEXTParams, CMD_DRAW_INDIRECT_BYTE_COUNT_EXT_PARAMS_LAYOUT);
 pub static CMD_DRAW_INDIRECT_BYTE_COUNT_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDrawIndirectByteCountEXT",
     size: 40,
@@ -335,13 +326,13 @@ pub static CMD_DRAW_INDIRECT_BYTE_COUNT_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("instanceCount", 8, 1, Ty::U32),
-        f("firstInstance", 12, 1, Ty::U32),
-        f("counterBuffer", 16, 1, Ty::Handle(HandleType::Buffer)),
-        f("counterBufferOffset", 24, 1, Ty::U64),
-        f("counterOffset", 32, 1, Ty::U32),
-        f("vertexStride", 36, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "instanceCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstInstance", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "counterBuffer", at: 16, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "counterBufferOffset", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "counterOffset", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexStride", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

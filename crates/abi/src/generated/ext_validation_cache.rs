@@ -4,7 +4,6 @@
 newtype!(ValidationCacheEXT, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ValidationCacheCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -12,7 +11,7 @@ pub struct ValidationCacheCreateInfoEXT {
     pub initial_data_size: u64,
     pub p_initial_data: Ptr<u8>,
 }
-structure!(ValidationCacheCreateInfoEXT, VALIDATION_CACHE_CREATE_INFO_EXT_LAYOUT, 40);
+structure!(ValidationCacheCreateInfoEXT, VALIDATION_CACHE_CREATE_INFO_EXT_LAYOUT);
 pub static VALIDATION_CACHE_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkValidationCacheCreateInfoEXT",
     size: 40,
@@ -21,28 +20,27 @@ pub static VALIDATION_CACHE_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("initialDataSize", 24, 1, Ty::Size).optional(),
-        f("pInitialData", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(24, 8)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "initialDataSize", at: 24, ty: Ty::Size, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pInitialData", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 24, width: 8 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(24, 8)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 24, width: 8 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(24, 8)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 8 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ShaderModuleValidationCacheCreateInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub validation_cache: ValidationCacheEXT,
 }
-structure!(ShaderModuleValidationCacheCreateInfoEXT, SHADER_MODULE_VALIDATION_CACHE_CREATE_INFO_EXT_LAYOUT, 24);
+structure!(ShaderModuleValidationCacheCreateInfoEXT, SHADER_MODULE_VALIDATION_CACHE_CREATE_INFO_EXT_LAYOUT);
 pub static SHADER_MODULE_VALIDATION_CACHE_CREATE_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkShaderModuleValidationCacheCreateInfoEXT",
     size: 24,
@@ -51,16 +49,16 @@ pub static SHADER_MODULE_VALIDATION_CACHE_CREATE_INFO_EXT_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("validationCache", 16, 1, Ty::Handle(HandleType::ValidationCacheEXT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "validationCache", at: 16, ty: Ty::Handle(HandleType::ValidationCacheEXT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::ValidationCacheEXT },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(ValidationCacheHeaderVersionEXT, i32);
@@ -78,14 +76,13 @@ pub static VALIDATION_CACHE_HEADER_VERSION_EXT_ENUM: EnumDesc = EnumDesc {
 newtype!(ValidationCacheCreateFlagsEXT, u32);
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateValidationCacheEXTParams {
     pub device: Device,
     pub p_create_info: Ptr<ValidationCacheCreateInfoEXT>,
     pub p_allocator: Ptr<Opaque>,
     pub p_validation_cache: Ptr<ValidationCacheEXT>,
 }
-structure!(CreateValidationCacheEXTParams, CREATE_VALIDATION_CACHE_EXT_PARAMS_LAYOUT, 32);
+image!(CreateValidationCacheEXTParams, CREATE_VALIDATION_CACHE_EXT_PARAMS_LAYOUT);
 pub static CREATE_VALIDATION_CACHE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateValidationCacheEXT",
     size: 32,
@@ -94,10 +91,10 @@ pub static CREATE_VALIDATION_CACHE_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VALIDATION_CACHE_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pValidationCache", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ValidationCacheEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VALIDATION_CACHE_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pValidationCache", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ValidationCacheEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -110,12 +107,11 @@ pub static CREATE_VALIDATION_CACHE_EXT_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateValidationCacheEXTOutputs {
     pub result: Result,
     pub p_validation_cache: Ptr<ValidationCacheEXT>,
 }
-structure!(CreateValidationCacheEXTOutputs, CREATE_VALIDATION_CACHE_EXT_OUTPUTS_LAYOUT, 16);
+image!(CreateValidationCacheEXTOutputs, CREATE_VALIDATION_CACHE_EXT_OUTPUTS_LAYOUT);
 pub static CREATE_VALIDATION_CACHE_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateValidationCacheEXT:outputs",
     size: 16,
@@ -124,13 +120,13 @@ pub static CREATE_VALIDATION_CACHE_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pValidationCache", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ValidationCacheEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pValidationCache", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ValidationCacheEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::ValidationCacheEXT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateValidationCacheEXT = unsafe extern "system" fn(Device, Ptr<ValidationCacheCreateInfoEXT>, Ptr<Opaque>, Ptr<ValidationCacheEXT>) -> Result;
@@ -148,13 +144,12 @@ pub static CREATE_VALIDATION_CACHE_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyValidationCacheEXTParams {
     pub device: Device,
     pub validation_cache: ValidationCacheEXT,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyValidationCacheEXTParams, DESTROY_VALIDATION_CACHE_EXT_PARAMS_LAYOUT, 24);
+image!(DestroyValidationCacheEXTParams, DESTROY_VALIDATION_CACHE_EXT_PARAMS_LAYOUT);
 pub static DESTROY_VALIDATION_CACHE_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyValidationCacheEXT",
     size: 24,
@@ -163,9 +158,9 @@ pub static DESTROY_VALIDATION_CACHE_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("validationCache", 8, 1, Ty::Handle(HandleType::ValidationCacheEXT)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "validationCache", at: 8, ty: Ty::Handle(HandleType::ValidationCacheEXT), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -186,14 +181,13 @@ pub static DESTROY_VALIDATION_CACHE_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct MergeValidationCachesEXTParams {
     pub device: Device,
     pub dst_cache: ValidationCacheEXT,
     pub src_cache_count: u32,
     pub p_src_caches: Ptr<ValidationCacheEXT>,
 }
-structure!(MergeValidationCachesEXTParams, MERGE_VALIDATION_CACHES_EXT_PARAMS_LAYOUT, 32);
+image!(MergeValidationCachesEXTParams, MERGE_VALIDATION_CACHES_EXT_PARAMS_LAYOUT);
 pub static MERGE_VALIDATION_CACHES_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkMergeValidationCachesEXT",
     size: 32,
@@ -202,26 +196,25 @@ pub static MERGE_VALIDATION_CACHES_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("dstCache", 8, 1, Ty::Handle(HandleType::ValidationCacheEXT)).extern_sync(),
-        f("srcCacheCount", 16, 1, Ty::U32),
-        f("pSrcCaches", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ValidationCacheEXT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstCache", at: 8, ty: Ty::Handle(HandleType::ValidationCacheEXT), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "srcCacheCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSrcCaches", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ValidationCacheEXT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::ValidationCacheEXT },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::ValidationCacheEXT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::ValidationCacheEXT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(20, 4)],
-    keep: &[s(16, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
+    keep: &[Span { at: 16, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct MergeValidationCachesEXTOutputs {
     pub result: Result,
 }
-structure!(MergeValidationCachesEXTOutputs, MERGE_VALIDATION_CACHES_EXT_OUTPUTS_LAYOUT, 8);
+image!(MergeValidationCachesEXTOutputs, MERGE_VALIDATION_CACHES_EXT_OUTPUTS_LAYOUT);
 pub static MERGE_VALIDATION_CACHES_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkMergeValidationCachesEXT:outputs",
     size: 8,
@@ -230,10 +223,10 @@ pub static MERGE_VALIDATION_CACHES_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnMergeValidationCachesEXT = unsafe extern "system" fn(Device, ValidationCacheEXT, u32, Ptr<ValidationCacheEXT>) -> Result;
@@ -251,14 +244,13 @@ pub static MERGE_VALIDATION_CACHES_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetValidationCacheDataEXTParams {
     pub device: Device,
     pub validation_cache: ValidationCacheEXT,
     pub p_data_size: Ptr<u64>,
     pub p_data: Ptr<u8>,
 }
-structure!(GetValidationCacheDataEXTParams, GET_VALIDATION_CACHE_DATA_EXT_PARAMS_LAYOUT, 32);
+image!(GetValidationCacheDataEXTParams, GET_VALIDATION_CACHE_DATA_EXT_PARAMS_LAYOUT);
 pub static GET_VALIDATION_CACHE_DATA_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetValidationCacheDataEXT",
     size: 32,
@@ -267,29 +259,28 @@ pub static GET_VALIDATION_CACHE_DATA_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("validationCache", 8, 1, Ty::Handle(HandleType::ValidationCacheEXT)),
-        f("pDataSize", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pData", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(through(16, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "validationCache", at: 8, ty: Ty::Handle(HandleType::ValidationCacheEXT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDataSize", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: 16, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::ValidationCacheEXT },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(through(16, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: 16, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetValidationCacheDataEXTOutputs {
     pub result: Result,
     pub p_data_size: Ptr<u64>,
     pub p_data: Ptr<u8>,
 }
-structure!(GetValidationCacheDataEXTOutputs, GET_VALIDATION_CACHE_DATA_EXT_OUTPUTS_LAYOUT, 24);
+image!(GetValidationCacheDataEXTOutputs, GET_VALIDATION_CACHE_DATA_EXT_OUTPUTS_LAYOUT);
 pub static GET_VALIDATION_CACHE_DATA_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetValidationCacheDataEXT:outputs",
     size: 24,
@@ -298,15 +289,15 @@ pub static GET_VALIDATION_CACHE_DATA_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pDataSize", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pData", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(through(8, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDataSize", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: 8, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::At(through(8, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: 8, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetValidationCacheDataEXT = unsafe extern "system" fn(Device, ValidationCacheEXT, Ptr<u64>, Ptr<u8>) -> Result;

@@ -4,13 +4,12 @@
 newtype!(BufferCollectionFUCHSIA, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BufferCollectionCreateInfoFUCHSIA {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub collection_token: u32,
 }
-structure!(BufferCollectionCreateInfoFUCHSIA, BUFFER_COLLECTION_CREATE_INFO_FUCHSIA_LAYOUT, 24);
+structure!(BufferCollectionCreateInfoFUCHSIA, BUFFER_COLLECTION_CREATE_INFO_FUCHSIA_LAYOUT);
 pub static BUFFER_COLLECTION_CREATE_INFO_FUCHSIA_LAYOUT: Layout = Layout {
     name: "VkBufferCollectionCreateInfoFUCHSIA",
     size: 24,
@@ -19,26 +18,25 @@ pub static BUFFER_COLLECTION_CREATE_INFO_FUCHSIA_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("collectionToken", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "collectionToken", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImportMemoryBufferCollectionFUCHSIA {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub collection: BufferCollectionFUCHSIA,
     pub index: u32,
 }
-structure!(ImportMemoryBufferCollectionFUCHSIA, IMPORT_MEMORY_BUFFER_COLLECTION_FUCHSIA_LAYOUT, 32);
+structure!(ImportMemoryBufferCollectionFUCHSIA, IMPORT_MEMORY_BUFFER_COLLECTION_FUCHSIA_LAYOUT);
 pub static IMPORT_MEMORY_BUFFER_COLLECTION_FUCHSIA_LAYOUT: Layout = Layout {
     name: "VkImportMemoryBufferCollectionFUCHSIA",
     size: 32,
@@ -47,28 +45,27 @@ pub static IMPORT_MEMORY_BUFFER_COLLECTION_FUCHSIA_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("collection", 16, 1, Ty::Handle(HandleType::BufferCollectionFUCHSIA)),
-        f("index", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "collection", at: 16, ty: Ty::Handle(HandleType::BufferCollectionFUCHSIA), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "index", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::BufferCollectionFUCHSIA },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BufferCollectionImageCreateInfoFUCHSIA {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub collection: BufferCollectionFUCHSIA,
     pub index: u32,
 }
-structure!(BufferCollectionImageCreateInfoFUCHSIA, BUFFER_COLLECTION_IMAGE_CREATE_INFO_FUCHSIA_LAYOUT, 32);
+structure!(BufferCollectionImageCreateInfoFUCHSIA, BUFFER_COLLECTION_IMAGE_CREATE_INFO_FUCHSIA_LAYOUT);
 pub static BUFFER_COLLECTION_IMAGE_CREATE_INFO_FUCHSIA_LAYOUT: Layout = Layout {
     name: "VkBufferCollectionImageCreateInfoFUCHSIA",
     size: 32,
@@ -77,21 +74,20 @@ pub static BUFFER_COLLECTION_IMAGE_CREATE_INFO_FUCHSIA_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("collection", 16, 1, Ty::Handle(HandleType::BufferCollectionFUCHSIA)),
-        f("index", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "collection", at: 16, ty: Ty::Handle(HandleType::BufferCollectionFUCHSIA), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "index", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::BufferCollectionFUCHSIA },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BufferConstraintsInfoFUCHSIA {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -99,7 +95,7 @@ pub struct BufferConstraintsInfoFUCHSIA {
     pub required_format_features: FormatFeatureFlags,
     pub buffer_collection_constraints: BufferCollectionConstraintsInfoFUCHSIA,
 }
-structure!(BufferConstraintsInfoFUCHSIA, BUFFER_CONSTRAINTS_INFO_FUCHSIA_LAYOUT, 120);
+structure!(BufferConstraintsInfoFUCHSIA, BUFFER_CONSTRAINTS_INFO_FUCHSIA_LAYOUT);
 pub static BUFFER_CONSTRAINTS_INFO_FUCHSIA_LAYOUT: Layout = Layout {
     name: "VkBufferConstraintsInfoFUCHSIA",
     size: 120,
@@ -108,31 +104,30 @@ pub static BUFFER_CONSTRAINTS_INFO_FUCHSIA_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("createInfo", 16, 1, Ty::Struct(&BUFFER_CREATE_INFO_LAYOUT)),
-        f("requiredFormatFeatures", 72, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS_ENUM)).optional(),
-        f("bufferCollectionConstraints", 80, 1, Ty::Struct(&BUFFER_COLLECTION_CONSTRAINTS_INFO_FUCHSIA_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "createInfo", at: 16, ty: Ty::Struct(&BUFFER_CREATE_INFO_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "requiredFormatFeatures", at: 72, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "bufferCollectionConstraints", at: 80, ty: Ty::Struct(&BUFFER_COLLECTION_CONSTRAINTS_INFO_FUCHSIA_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Chain { at: 24 },
-        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(56, 4)), read: Read::Is(here(52, 4), &[1]), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 56, width: 4 }), read: Read::Is(Place { through: Place::HERE, at: 52, width: 4 }, &[1]), direction: Direction::In, stride: None } },
         Work::Chain { at: 88 },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4), s(60, 4), s(76, 4), s(84, 4), s(116, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }, Span { at: 60, size: 4 }, Span { at: 76, size: 4 }, Span { at: 84, size: 4 }, Span { at: 116, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BufferCollectionBufferCreateInfoFUCHSIA {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub collection: BufferCollectionFUCHSIA,
     pub index: u32,
 }
-structure!(BufferCollectionBufferCreateInfoFUCHSIA, BUFFER_COLLECTION_BUFFER_CREATE_INFO_FUCHSIA_LAYOUT, 32);
+structure!(BufferCollectionBufferCreateInfoFUCHSIA, BUFFER_COLLECTION_BUFFER_CREATE_INFO_FUCHSIA_LAYOUT);
 pub static BUFFER_COLLECTION_BUFFER_CREATE_INFO_FUCHSIA_LAYOUT: Layout = Layout {
     name: "VkBufferCollectionBufferCreateInfoFUCHSIA",
     size: 32,
@@ -141,21 +136,20 @@ pub static BUFFER_COLLECTION_BUFFER_CREATE_INFO_FUCHSIA_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("collection", 16, 1, Ty::Handle(HandleType::BufferCollectionFUCHSIA)),
-        f("index", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "collection", at: 16, ty: Ty::Handle(HandleType::BufferCollectionFUCHSIA), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "index", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::BufferCollectionFUCHSIA },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BufferCollectionPropertiesFUCHSIA {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -171,7 +165,7 @@ pub struct BufferCollectionPropertiesFUCHSIA {
     pub suggested_x_chroma_offset: ChromaLocation,
     pub suggested_y_chroma_offset: ChromaLocation,
 }
-structure!(BufferCollectionPropertiesFUCHSIA, BUFFER_COLLECTION_PROPERTIES_FUCHSIA_LAYOUT, 104);
+structure!(BufferCollectionPropertiesFUCHSIA, BUFFER_COLLECTION_PROPERTIES_FUCHSIA_LAYOUT);
 pub static BUFFER_COLLECTION_PROPERTIES_FUCHSIA_LAYOUT: Layout = Layout {
     name: "VkBufferCollectionPropertiesFUCHSIA",
     size: 104,
@@ -180,36 +174,35 @@ pub static BUFFER_COLLECTION_PROPERTIES_FUCHSIA_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memoryTypeBits", 16, 1, Ty::U32),
-        f("bufferCount", 20, 1, Ty::U32),
-        f("createInfoIndex", 24, 1, Ty::U32),
-        f("sysmemPixelFormat", 32, 1, Ty::U64),
-        f("formatFeatures", 40, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS_ENUM)),
-        f("sysmemColorSpaceIndex", 48, 1, Ty::Struct(&SYSMEM_COLOR_SPACE_FUCHSIA_LAYOUT)),
-        f("samplerYcbcrConversionComponents", 72, 1, Ty::Struct(&COMPONENT_MAPPING_LAYOUT)),
-        f("suggestedYcbcrModel", 88, 1, Ty::Enum(&SAMPLER_YCBCR_MODEL_CONVERSION_ENUM)),
-        f("suggestedYcbcrRange", 92, 1, Ty::Enum(&SAMPLER_YCBCR_RANGE_ENUM)),
-        f("suggestedXChromaOffset", 96, 1, Ty::Enum(&CHROMA_LOCATION_ENUM)),
-        f("suggestedYChromaOffset", 100, 1, Ty::Enum(&CHROMA_LOCATION_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memoryTypeBits", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "createInfoIndex", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sysmemPixelFormat", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "formatFeatures", at: 40, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sysmemColorSpaceIndex", at: 48, ty: Ty::Struct(&SYSMEM_COLOR_SPACE_FUCHSIA_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerYcbcrConversionComponents", at: 72, ty: Ty::Struct(&COMPONENT_MAPPING_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "suggestedYcbcrModel", at: 88, ty: Ty::Enum(&SAMPLER_YCBCR_MODEL_CONVERSION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "suggestedYcbcrRange", at: 92, ty: Ty::Enum(&SAMPLER_YCBCR_RANGE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "suggestedXChromaOffset", at: 96, ty: Ty::Enum(&CHROMA_LOCATION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "suggestedYChromaOffset", at: 100, ty: Ty::Enum(&CHROMA_LOCATION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Chain { at: 56 },
     ],
-    gaps: &[s(4, 4), s(28, 4), s(44, 4), s(52, 4), s(68, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }, Span { at: 44, size: 4 }, Span { at: 52, size: 4 }, Span { at: 68, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SysmemColorSpaceFUCHSIA {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub color_space: u32,
 }
-structure!(SysmemColorSpaceFUCHSIA, SYSMEM_COLOR_SPACE_FUCHSIA_LAYOUT, 24);
+structure!(SysmemColorSpaceFUCHSIA, SYSMEM_COLOR_SPACE_FUCHSIA_LAYOUT);
 pub static SYSMEM_COLOR_SPACE_FUCHSIA_LAYOUT: Layout = Layout {
     name: "VkSysmemColorSpaceFUCHSIA",
     size: 24,
@@ -218,19 +211,18 @@ pub static SYSMEM_COLOR_SPACE_FUCHSIA_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("colorSpace", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "colorSpace", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageConstraintsInfoFUCHSIA {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -239,7 +231,7 @@ pub struct ImageConstraintsInfoFUCHSIA {
     pub buffer_collection_constraints: BufferCollectionConstraintsInfoFUCHSIA,
     pub flags: ImageConstraintsInfoFlagsFUCHSIA,
 }
-structure!(ImageConstraintsInfoFUCHSIA, IMAGE_CONSTRAINTS_INFO_FUCHSIA_LAYOUT, 80);
+structure!(ImageConstraintsInfoFUCHSIA, IMAGE_CONSTRAINTS_INFO_FUCHSIA_LAYOUT);
 pub static IMAGE_CONSTRAINTS_INFO_FUCHSIA_LAYOUT: Layout = Layout {
     name: "VkImageConstraintsInfoFUCHSIA",
     size: 80,
@@ -248,24 +240,23 @@ pub static IMAGE_CONSTRAINTS_INFO_FUCHSIA_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("formatConstraintsCount", 16, 1, Ty::U32),
-        f("pFormatConstraints", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_FORMAT_CONSTRAINTS_INFO_FUCHSIA_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("bufferCollectionConstraints", 32, 1, Ty::Struct(&BUFFER_COLLECTION_CONSTRAINTS_INFO_FUCHSIA_LAYOUT)),
-        f("flags", 72, 1, Ty::Flags(&IMAGE_CONSTRAINTS_INFO_FLAG_BITS_FUCHSIA_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "formatConstraintsCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFormatConstraints", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_FORMAT_CONSTRAINTS_INFO_FUCHSIA_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferCollectionConstraints", at: 32, ty: Ty::Struct(&BUFFER_COLLECTION_CONSTRAINTS_INFO_FUCHSIA_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 72, ty: Ty::Flags(&IMAGE_CONSTRAINTS_INFO_FLAG_BITS_FUCHSIA_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&IMAGE_FORMAT_CONSTRAINTS_INFO_FUCHSIA_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&IMAGE_FORMAT_CONSTRAINTS_INFO_FUCHSIA_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Chain { at: 40 },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4), s(68, 4), s(76, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }, Span { at: 68, size: 4 }, Span { at: 76, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageFormatConstraintsInfoFUCHSIA {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -276,7 +267,7 @@ pub struct ImageFormatConstraintsInfoFUCHSIA {
     pub color_space_count: u32,
     pub p_color_spaces: Ptr<SysmemColorSpaceFUCHSIA>,
 }
-structure!(ImageFormatConstraintsInfoFUCHSIA, IMAGE_FORMAT_CONSTRAINTS_INFO_FUCHSIA_LAYOUT, 136);
+structure!(ImageFormatConstraintsInfoFUCHSIA, IMAGE_FORMAT_CONSTRAINTS_INFO_FUCHSIA_LAYOUT);
 pub static IMAGE_FORMAT_CONSTRAINTS_INFO_FUCHSIA_LAYOUT: Layout = Layout {
     name: "VkImageFormatConstraintsInfoFUCHSIA",
     size: 136,
@@ -285,27 +276,26 @@ pub static IMAGE_FORMAT_CONSTRAINTS_INFO_FUCHSIA_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("imageCreateInfo", 16, 1, Ty::Struct(&IMAGE_CREATE_INFO_LAYOUT)),
-        f("requiredFormatFeatures", 104, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS_ENUM)),
-        f("flags", 108, 1, Ty::U32).optional(),
-        f("sysmemPixelFormat", 112, 1, Ty::U64).optional(),
-        f("colorSpaceCount", 120, 1, Ty::U32),
-        f("pColorSpaces", 128, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SYSMEM_COLOR_SPACE_FUCHSIA_LAYOUT), len: Len::At(here(120, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "imageCreateInfo", at: 16, ty: Ty::Struct(&IMAGE_CREATE_INFO_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "requiredFormatFeatures", at: 104, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 108, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sysmemPixelFormat", at: 112, ty: Ty::U64, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "colorSpaceCount", at: 120, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pColorSpaces", at: 128, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SYSMEM_COLOR_SPACE_FUCHSIA_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 120, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Chain { at: 24 },
-        Work::Pointer { at: 88, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(80, 4)), read: Read::Is(here(76, 4), &[1]), direction: Direction::In, stride: None } },
-        Work::Pointer { at: 128, pointer: &Pointer { to: Target::Struct(&SYSMEM_COLOR_SPACE_FUCHSIA_LAYOUT), len: Len::At(here(120, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 88, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 80, width: 4 }), read: Read::Is(Place { through: Place::HERE, at: 76, width: 4 }, &[1]), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 128, pointer: &Pointer { to: Target::Struct(&SYSMEM_COLOR_SPACE_FUCHSIA_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 120, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(84, 4), s(100, 4), s(124, 4)],
-    keep: &[s(0, 4), s(120, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 84, size: 4 }, Span { at: 100, size: 4 }, Span { at: 124, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 120, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BufferCollectionConstraintsInfoFUCHSIA {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -315,7 +305,7 @@ pub struct BufferCollectionConstraintsInfoFUCHSIA {
     pub min_buffer_count_for_dedicated_slack: u32,
     pub min_buffer_count_for_shared_slack: u32,
 }
-structure!(BufferCollectionConstraintsInfoFUCHSIA, BUFFER_COLLECTION_CONSTRAINTS_INFO_FUCHSIA_LAYOUT, 40);
+structure!(BufferCollectionConstraintsInfoFUCHSIA, BUFFER_COLLECTION_CONSTRAINTS_INFO_FUCHSIA_LAYOUT);
 pub static BUFFER_COLLECTION_CONSTRAINTS_INFO_FUCHSIA_LAYOUT: Layout = Layout {
     name: "VkBufferCollectionConstraintsInfoFUCHSIA",
     size: 40,
@@ -324,19 +314,19 @@ pub static BUFFER_COLLECTION_CONSTRAINTS_INFO_FUCHSIA_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("minBufferCount", 16, 1, Ty::U32),
-        f("maxBufferCount", 20, 1, Ty::U32),
-        f("minBufferCountForCamping", 24, 1, Ty::U32),
-        f("minBufferCountForDedicatedSlack", 28, 1, Ty::U32),
-        f("minBufferCountForSharedSlack", 32, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "minBufferCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxBufferCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minBufferCountForCamping", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minBufferCountForDedicatedSlack", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minBufferCountForSharedSlack", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(ImageFormatConstraintsFlagsFUCHSIA, u32);
@@ -363,14 +353,13 @@ pub static IMAGE_CONSTRAINTS_INFO_FLAG_BITS_FUCHSIA_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateBufferCollectionFUCHSIAParams {
     pub device: Device,
     pub p_create_info: Ptr<BufferCollectionCreateInfoFUCHSIA>,
     pub p_allocator: Ptr<Opaque>,
     pub p_collection: Ptr<BufferCollectionFUCHSIA>,
 }
-structure!(CreateBufferCollectionFUCHSIAParams, CREATE_BUFFER_COLLECTION_FUCHSIA_PARAMS_LAYOUT, 32);
+image!(CreateBufferCollectionFUCHSIAParams, CREATE_BUFFER_COLLECTION_FUCHSIA_PARAMS_LAYOUT);
 pub static CREATE_BUFFER_COLLECTION_FUCHSIA_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateBufferCollectionFUCHSIA",
     size: 32,
@@ -379,10 +368,10 @@ pub static CREATE_BUFFER_COLLECTION_FUCHSIA_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_COLLECTION_CREATE_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pCollection", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::BufferCollectionFUCHSIA), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_COLLECTION_CREATE_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCollection", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::BufferCollectionFUCHSIA), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -395,12 +384,11 @@ pub static CREATE_BUFFER_COLLECTION_FUCHSIA_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateBufferCollectionFUCHSIAOutputs {
     pub result: Result,
     pub p_collection: Ptr<BufferCollectionFUCHSIA>,
 }
-structure!(CreateBufferCollectionFUCHSIAOutputs, CREATE_BUFFER_COLLECTION_FUCHSIA_OUTPUTS_LAYOUT, 16);
+image!(CreateBufferCollectionFUCHSIAOutputs, CREATE_BUFFER_COLLECTION_FUCHSIA_OUTPUTS_LAYOUT);
 pub static CREATE_BUFFER_COLLECTION_FUCHSIA_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateBufferCollectionFUCHSIA:outputs",
     size: 16,
@@ -409,13 +397,13 @@ pub static CREATE_BUFFER_COLLECTION_FUCHSIA_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pCollection", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::BufferCollectionFUCHSIA), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCollection", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::BufferCollectionFUCHSIA), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::BufferCollectionFUCHSIA), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateBufferCollectionFUCHSIA = unsafe extern "system" fn(Device, Ptr<BufferCollectionCreateInfoFUCHSIA>, Ptr<Opaque>, Ptr<BufferCollectionFUCHSIA>) -> Result;
@@ -433,13 +421,12 @@ pub static CREATE_BUFFER_COLLECTION_FUCHSIA_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SetBufferCollectionImageConstraintsFUCHSIAParams {
     pub device: Device,
     pub collection: BufferCollectionFUCHSIA,
     pub p_image_constraints_info: Ptr<ImageConstraintsInfoFUCHSIA>,
 }
-structure!(SetBufferCollectionImageConstraintsFUCHSIAParams, SET_BUFFER_COLLECTION_IMAGE_CONSTRAINTS_FUCHSIA_PARAMS_LAYOUT, 24);
+image!(SetBufferCollectionImageConstraintsFUCHSIAParams, SET_BUFFER_COLLECTION_IMAGE_CONSTRAINTS_FUCHSIA_PARAMS_LAYOUT);
 pub static SET_BUFFER_COLLECTION_IMAGE_CONSTRAINTS_FUCHSIA_PARAMS_LAYOUT: Layout = Layout {
     name: "vkSetBufferCollectionImageConstraintsFUCHSIA",
     size: 24,
@@ -448,9 +435,9 @@ pub static SET_BUFFER_COLLECTION_IMAGE_CONSTRAINTS_FUCHSIA_PARAMS_LAYOUT: Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("collection", 8, 1, Ty::Handle(HandleType::BufferCollectionFUCHSIA)),
-        f("pImageConstraintsInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_CONSTRAINTS_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "collection", at: 8, ty: Ty::Handle(HandleType::BufferCollectionFUCHSIA), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageConstraintsInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_CONSTRAINTS_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -462,11 +449,10 @@ pub static SET_BUFFER_COLLECTION_IMAGE_CONSTRAINTS_FUCHSIA_PARAMS_LAYOUT: Layout
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SetBufferCollectionImageConstraintsFUCHSIAOutputs {
     pub result: Result,
 }
-structure!(SetBufferCollectionImageConstraintsFUCHSIAOutputs, SET_BUFFER_COLLECTION_IMAGE_CONSTRAINTS_FUCHSIA_OUTPUTS_LAYOUT, 8);
+image!(SetBufferCollectionImageConstraintsFUCHSIAOutputs, SET_BUFFER_COLLECTION_IMAGE_CONSTRAINTS_FUCHSIA_OUTPUTS_LAYOUT);
 pub static SET_BUFFER_COLLECTION_IMAGE_CONSTRAINTS_FUCHSIA_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkSetBufferCollectionImageConstraintsFUCHSIA:outputs",
     size: 8,
@@ -475,10 +461,10 @@ pub static SET_BUFFER_COLLECTION_IMAGE_CONSTRAINTS_FUCHSIA_OUTPUTS_LAYOUT: Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnSetBufferCollectionImageConstraintsFUCHSIA = unsafe extern "system" fn(Device, BufferCollectionFUCHSIA, Ptr<ImageConstraintsInfoFUCHSIA>) -> Result;
@@ -496,13 +482,12 @@ pub static SET_BUFFER_COLLECTION_IMAGE_CONSTRAINTS_FUCHSIA_COMMAND: CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SetBufferCollectionBufferConstraintsFUCHSIAParams {
     pub device: Device,
     pub collection: BufferCollectionFUCHSIA,
     pub p_buffer_constraints_info: Ptr<BufferConstraintsInfoFUCHSIA>,
 }
-structure!(SetBufferCollectionBufferConstraintsFUCHSIAParams, SET_BUFFER_COLLECTION_BUFFER_CONSTRAINTS_FUCHSIA_PARAMS_LAYOUT, 24);
+image!(SetBufferCollectionBufferConstraintsFUCHSIAParams, SET_BUFFER_COLLECTION_BUFFER_CONSTRAINTS_FUCHSIA_PARAMS_LAYOUT);
 pub static SET_BUFFER_COLLECTION_BUFFER_CONSTRAINTS_FUCHSIA_PARAMS_LAYOUT: Layout = Layout {
     name: "vkSetBufferCollectionBufferConstraintsFUCHSIA",
     size: 24,
@@ -511,9 +496,9 @@ pub static SET_BUFFER_COLLECTION_BUFFER_CONSTRAINTS_FUCHSIA_PARAMS_LAYOUT: Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("collection", 8, 1, Ty::Handle(HandleType::BufferCollectionFUCHSIA)),
-        f("pBufferConstraintsInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_CONSTRAINTS_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "collection", at: 8, ty: Ty::Handle(HandleType::BufferCollectionFUCHSIA), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBufferConstraintsInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_CONSTRAINTS_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -525,11 +510,10 @@ pub static SET_BUFFER_COLLECTION_BUFFER_CONSTRAINTS_FUCHSIA_PARAMS_LAYOUT: Layou
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SetBufferCollectionBufferConstraintsFUCHSIAOutputs {
     pub result: Result,
 }
-structure!(SetBufferCollectionBufferConstraintsFUCHSIAOutputs, SET_BUFFER_COLLECTION_BUFFER_CONSTRAINTS_FUCHSIA_OUTPUTS_LAYOUT, 8);
+image!(SetBufferCollectionBufferConstraintsFUCHSIAOutputs, SET_BUFFER_COLLECTION_BUFFER_CONSTRAINTS_FUCHSIA_OUTPUTS_LAYOUT);
 pub static SET_BUFFER_COLLECTION_BUFFER_CONSTRAINTS_FUCHSIA_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkSetBufferCollectionBufferConstraintsFUCHSIA:outputs",
     size: 8,
@@ -538,10 +522,10 @@ pub static SET_BUFFER_COLLECTION_BUFFER_CONSTRAINTS_FUCHSIA_OUTPUTS_LAYOUT: Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnSetBufferCollectionBufferConstraintsFUCHSIA = unsafe extern "system" fn(Device, BufferCollectionFUCHSIA, Ptr<BufferConstraintsInfoFUCHSIA>) -> Result;
@@ -559,13 +543,12 @@ pub static SET_BUFFER_COLLECTION_BUFFER_CONSTRAINTS_FUCHSIA_COMMAND: CommandDesc
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyBufferCollectionFUCHSIAParams {
     pub device: Device,
     pub collection: BufferCollectionFUCHSIA,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyBufferCollectionFUCHSIAParams, DESTROY_BUFFER_COLLECTION_FUCHSIA_PARAMS_LAYOUT, 24);
+image!(DestroyBufferCollectionFUCHSIAParams, DESTROY_BUFFER_COLLECTION_FUCHSIA_PARAMS_LAYOUT);
 pub static DESTROY_BUFFER_COLLECTION_FUCHSIA_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyBufferCollectionFUCHSIA",
     size: 24,
@@ -574,9 +557,9 @@ pub static DESTROY_BUFFER_COLLECTION_FUCHSIA_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("collection", 8, 1, Ty::Handle(HandleType::BufferCollectionFUCHSIA)),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "collection", at: 8, ty: Ty::Handle(HandleType::BufferCollectionFUCHSIA), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -597,13 +580,12 @@ pub static DESTROY_BUFFER_COLLECTION_FUCHSIA_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetBufferCollectionPropertiesFUCHSIAParams {
     pub device: Device,
     pub collection: BufferCollectionFUCHSIA,
     pub p_properties: Ptr<BufferCollectionPropertiesFUCHSIA>,
 }
-structure!(GetBufferCollectionPropertiesFUCHSIAParams, GET_BUFFER_COLLECTION_PROPERTIES_FUCHSIA_PARAMS_LAYOUT, 24);
+image!(GetBufferCollectionPropertiesFUCHSIAParams, GET_BUFFER_COLLECTION_PROPERTIES_FUCHSIA_PARAMS_LAYOUT);
 pub static GET_BUFFER_COLLECTION_PROPERTIES_FUCHSIA_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetBufferCollectionPropertiesFUCHSIA",
     size: 24,
@@ -612,9 +594,9 @@ pub static GET_BUFFER_COLLECTION_PROPERTIES_FUCHSIA_PARAMS_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("collection", 8, 1, Ty::Handle(HandleType::BufferCollectionFUCHSIA)),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_COLLECTION_PROPERTIES_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "collection", at: 8, ty: Ty::Handle(HandleType::BufferCollectionFUCHSIA), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_COLLECTION_PROPERTIES_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -626,12 +608,11 @@ pub static GET_BUFFER_COLLECTION_PROPERTIES_FUCHSIA_PARAMS_LAYOUT: Layout = Layo
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetBufferCollectionPropertiesFUCHSIAOutputs {
     pub result: Result,
     pub p_properties: Ptr<BufferCollectionPropertiesFUCHSIA>,
 }
-structure!(GetBufferCollectionPropertiesFUCHSIAOutputs, GET_BUFFER_COLLECTION_PROPERTIES_FUCHSIA_OUTPUTS_LAYOUT, 16);
+image!(GetBufferCollectionPropertiesFUCHSIAOutputs, GET_BUFFER_COLLECTION_PROPERTIES_FUCHSIA_OUTPUTS_LAYOUT);
 pub static GET_BUFFER_COLLECTION_PROPERTIES_FUCHSIA_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetBufferCollectionPropertiesFUCHSIA:outputs",
     size: 16,
@@ -640,13 +621,13 @@ pub static GET_BUFFER_COLLECTION_PROPERTIES_FUCHSIA_OUTPUTS_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_COLLECTION_PROPERTIES_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUFFER_COLLECTION_PROPERTIES_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&BUFFER_COLLECTION_PROPERTIES_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetBufferCollectionPropertiesFUCHSIA = unsafe extern "system" fn(Device, BufferCollectionFUCHSIA, Ptr<BufferCollectionPropertiesFUCHSIA>) -> Result;

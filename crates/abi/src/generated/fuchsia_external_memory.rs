@@ -2,14 +2,13 @@
 // VK_FUCHSIA_external_memory.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImportMemoryZirconHandleInfoFUCHSIA {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub handle_type: ExternalMemoryHandleTypeFlagBits,
     pub handle: u32,
 }
-structure!(ImportMemoryZirconHandleInfoFUCHSIA, IMPORT_MEMORY_ZIRCON_HANDLE_INFO_FUCHSIA_LAYOUT, 24);
+structure!(ImportMemoryZirconHandleInfoFUCHSIA, IMPORT_MEMORY_ZIRCON_HANDLE_INFO_FUCHSIA_LAYOUT);
 pub static IMPORT_MEMORY_ZIRCON_HANDLE_INFO_FUCHSIA_LAYOUT: Layout = Layout {
     name: "VkImportMemoryZirconHandleInfoFUCHSIA",
     size: 24,
@@ -18,26 +17,25 @@ pub static IMPORT_MEMORY_ZIRCON_HANDLE_INFO_FUCHSIA_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("handleType", 16, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)).optional(),
-        f("handle", 20, 1, Ty::U32).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handleType", at: 16, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handle", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryZirconHandlePropertiesFUCHSIA {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub memory_type_bits: u32,
 }
-structure!(MemoryZirconHandlePropertiesFUCHSIA, MEMORY_ZIRCON_HANDLE_PROPERTIES_FUCHSIA_LAYOUT, 24);
+structure!(MemoryZirconHandlePropertiesFUCHSIA, MEMORY_ZIRCON_HANDLE_PROPERTIES_FUCHSIA_LAYOUT);
 pub static MEMORY_ZIRCON_HANDLE_PROPERTIES_FUCHSIA_LAYOUT: Layout = Layout {
     name: "VkMemoryZirconHandlePropertiesFUCHSIA",
     size: 24,
@@ -46,26 +44,25 @@ pub static MEMORY_ZIRCON_HANDLE_PROPERTIES_FUCHSIA_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memoryTypeBits", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memoryTypeBits", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryGetZirconHandleInfoFUCHSIA {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub memory: DeviceMemory,
     pub handle_type: ExternalMemoryHandleTypeFlagBits,
 }
-structure!(MemoryGetZirconHandleInfoFUCHSIA, MEMORY_GET_ZIRCON_HANDLE_INFO_FUCHSIA_LAYOUT, 32);
+structure!(MemoryGetZirconHandleInfoFUCHSIA, MEMORY_GET_ZIRCON_HANDLE_INFO_FUCHSIA_LAYOUT);
 pub static MEMORY_GET_ZIRCON_HANDLE_INFO_FUCHSIA_LAYOUT: Layout = Layout {
     name: "VkMemoryGetZirconHandleInfoFUCHSIA",
     size: 32,
@@ -74,27 +71,26 @@ pub static MEMORY_GET_ZIRCON_HANDLE_INFO_FUCHSIA_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memory", 16, 1, Ty::Handle(HandleType::DeviceMemory)),
-        f("handleType", 24, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memory", at: 16, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "handleType", at: 24, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryZirconHandleFUCHSIAParams {
     pub device: Device,
     pub p_get_zircon_handle_info: Ptr<MemoryGetZirconHandleInfoFUCHSIA>,
     pub p_zircon_handle: Ptr<u32>,
 }
-structure!(GetMemoryZirconHandleFUCHSIAParams, GET_MEMORY_ZIRCON_HANDLE_FUCHSIA_PARAMS_LAYOUT, 24);
+image!(GetMemoryZirconHandleFUCHSIAParams, GET_MEMORY_ZIRCON_HANDLE_FUCHSIA_PARAMS_LAYOUT);
 pub static GET_MEMORY_ZIRCON_HANDLE_FUCHSIA_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryZirconHandleFUCHSIA",
     size: 24,
@@ -103,9 +99,9 @@ pub static GET_MEMORY_ZIRCON_HANDLE_FUCHSIA_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pGetZirconHandleInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_GET_ZIRCON_HANDLE_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pZirconHandle", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGetZirconHandleInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_GET_ZIRCON_HANDLE_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pZirconHandle", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -117,12 +113,11 @@ pub static GET_MEMORY_ZIRCON_HANDLE_FUCHSIA_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryZirconHandleFUCHSIAOutputs {
     pub result: Result,
     pub p_zircon_handle: Ptr<u32>,
 }
-structure!(GetMemoryZirconHandleFUCHSIAOutputs, GET_MEMORY_ZIRCON_HANDLE_FUCHSIA_OUTPUTS_LAYOUT, 16);
+image!(GetMemoryZirconHandleFUCHSIAOutputs, GET_MEMORY_ZIRCON_HANDLE_FUCHSIA_OUTPUTS_LAYOUT);
 pub static GET_MEMORY_ZIRCON_HANDLE_FUCHSIA_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryZirconHandleFUCHSIA:outputs",
     size: 16,
@@ -131,13 +126,13 @@ pub static GET_MEMORY_ZIRCON_HANDLE_FUCHSIA_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pZirconHandle", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pZirconHandle", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetMemoryZirconHandleFUCHSIA = unsafe extern "system" fn(Device, Ptr<MemoryGetZirconHandleInfoFUCHSIA>, Ptr<u32>) -> Result;
@@ -155,14 +150,13 @@ pub static GET_MEMORY_ZIRCON_HANDLE_FUCHSIA_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryZirconHandlePropertiesFUCHSIAParams {
     pub device: Device,
     pub handle_type: ExternalMemoryHandleTypeFlagBits,
     pub zircon_handle: u32,
     pub p_memory_zircon_handle_properties: Ptr<MemoryZirconHandlePropertiesFUCHSIA>,
 }
-structure!(GetMemoryZirconHandlePropertiesFUCHSIAParams, GET_MEMORY_ZIRCON_HANDLE_PROPERTIES_FUCHSIA_PARAMS_LAYOUT, 24);
+image!(GetMemoryZirconHandlePropertiesFUCHSIAParams, GET_MEMORY_ZIRCON_HANDLE_PROPERTIES_FUCHSIA_PARAMS_LAYOUT);
 pub static GET_MEMORY_ZIRCON_HANDLE_PROPERTIES_FUCHSIA_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryZirconHandlePropertiesFUCHSIA",
     size: 24,
@@ -171,10 +165,10 @@ pub static GET_MEMORY_ZIRCON_HANDLE_PROPERTIES_FUCHSIA_PARAMS_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("handleType", 8, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)),
-        f("zirconHandle", 12, 1, Ty::U32),
-        f("pMemoryZirconHandleProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_ZIRCON_HANDLE_PROPERTIES_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "handleType", at: 8, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "zirconHandle", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryZirconHandleProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_ZIRCON_HANDLE_PROPERTIES_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -185,12 +179,11 @@ pub static GET_MEMORY_ZIRCON_HANDLE_PROPERTIES_FUCHSIA_PARAMS_LAYOUT: Layout = L
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryZirconHandlePropertiesFUCHSIAOutputs {
     pub result: Result,
     pub p_memory_zircon_handle_properties: Ptr<MemoryZirconHandlePropertiesFUCHSIA>,
 }
-structure!(GetMemoryZirconHandlePropertiesFUCHSIAOutputs, GET_MEMORY_ZIRCON_HANDLE_PROPERTIES_FUCHSIA_OUTPUTS_LAYOUT, 16);
+image!(GetMemoryZirconHandlePropertiesFUCHSIAOutputs, GET_MEMORY_ZIRCON_HANDLE_PROPERTIES_FUCHSIA_OUTPUTS_LAYOUT);
 pub static GET_MEMORY_ZIRCON_HANDLE_PROPERTIES_FUCHSIA_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryZirconHandlePropertiesFUCHSIA:outputs",
     size: 16,
@@ -199,13 +192,13 @@ pub static GET_MEMORY_ZIRCON_HANDLE_PROPERTIES_FUCHSIA_OUTPUTS_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pMemoryZirconHandleProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_ZIRCON_HANDLE_PROPERTIES_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryZirconHandleProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_ZIRCON_HANDLE_PROPERTIES_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&MEMORY_ZIRCON_HANDLE_PROPERTIES_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetMemoryZirconHandlePropertiesFUCHSIA = unsafe extern "system" fn(Device, ExternalMemoryHandleTypeFlagBits, u32, Ptr<MemoryZirconHandlePropertiesFUCHSIA>) -> Result;

@@ -2,7 +2,6 @@
 // VK_FUCHSIA_external_semaphore.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImportSemaphoreZirconHandleInfoFUCHSIA {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -11,7 +10,7 @@ pub struct ImportSemaphoreZirconHandleInfoFUCHSIA {
     pub handle_type: ExternalSemaphoreHandleTypeFlagBits,
     pub zircon_handle: u32,
 }
-structure!(ImportSemaphoreZirconHandleInfoFUCHSIA, IMPORT_SEMAPHORE_ZIRCON_HANDLE_INFO_FUCHSIA_LAYOUT, 40);
+structure!(ImportSemaphoreZirconHandleInfoFUCHSIA, IMPORT_SEMAPHORE_ZIRCON_HANDLE_INFO_FUCHSIA_LAYOUT);
 pub static IMPORT_SEMAPHORE_ZIRCON_HANDLE_INFO_FUCHSIA_LAYOUT: Layout = Layout {
     name: "VkImportSemaphoreZirconHandleInfoFUCHSIA",
     size: 40,
@@ -20,30 +19,29 @@ pub static IMPORT_SEMAPHORE_ZIRCON_HANDLE_INFO_FUCHSIA_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("semaphore", 16, 1, Ty::Handle(HandleType::Semaphore)).extern_sync(),
-        f("flags", 24, 1, Ty::Flags(&SEMAPHORE_IMPORT_FLAG_BITS_ENUM)).optional(),
-        f("handleType", 28, 1, Ty::Flags(&EXTERNAL_SEMAPHORE_HANDLE_TYPE_FLAG_BITS_ENUM)),
-        f("zirconHandle", 32, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "semaphore", at: 16, ty: Ty::Handle(HandleType::Semaphore), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "flags", at: 24, ty: Ty::Flags(&SEMAPHORE_IMPORT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handleType", at: 28, ty: Ty::Flags(&EXTERNAL_SEMAPHORE_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "zirconHandle", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Semaphore },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SemaphoreGetZirconHandleInfoFUCHSIA {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub semaphore: Semaphore,
     pub handle_type: ExternalSemaphoreHandleTypeFlagBits,
 }
-structure!(SemaphoreGetZirconHandleInfoFUCHSIA, SEMAPHORE_GET_ZIRCON_HANDLE_INFO_FUCHSIA_LAYOUT, 32);
+structure!(SemaphoreGetZirconHandleInfoFUCHSIA, SEMAPHORE_GET_ZIRCON_HANDLE_INFO_FUCHSIA_LAYOUT);
 pub static SEMAPHORE_GET_ZIRCON_HANDLE_INFO_FUCHSIA_LAYOUT: Layout = Layout {
     name: "VkSemaphoreGetZirconHandleInfoFUCHSIA",
     size: 32,
@@ -52,26 +50,25 @@ pub static SEMAPHORE_GET_ZIRCON_HANDLE_INFO_FUCHSIA_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("semaphore", 16, 1, Ty::Handle(HandleType::Semaphore)),
-        f("handleType", 24, 1, Ty::Flags(&EXTERNAL_SEMAPHORE_HANDLE_TYPE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "semaphore", at: 16, ty: Ty::Handle(HandleType::Semaphore), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "handleType", at: 24, ty: Ty::Flags(&EXTERNAL_SEMAPHORE_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Semaphore },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ImportSemaphoreZirconHandleFUCHSIAParams {
     pub device: Device,
     pub p_import_semaphore_zircon_handle_info: Ptr<ImportSemaphoreZirconHandleInfoFUCHSIA>,
 }
-structure!(ImportSemaphoreZirconHandleFUCHSIAParams, IMPORT_SEMAPHORE_ZIRCON_HANDLE_FUCHSIA_PARAMS_LAYOUT, 16);
+image!(ImportSemaphoreZirconHandleFUCHSIAParams, IMPORT_SEMAPHORE_ZIRCON_HANDLE_FUCHSIA_PARAMS_LAYOUT);
 pub static IMPORT_SEMAPHORE_ZIRCON_HANDLE_FUCHSIA_PARAMS_LAYOUT: Layout = Layout {
     name: "vkImportSemaphoreZirconHandleFUCHSIA",
     size: 16,
@@ -80,8 +77,8 @@ pub static IMPORT_SEMAPHORE_ZIRCON_HANDLE_FUCHSIA_PARAMS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pImportSemaphoreZirconHandleInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMPORT_SEMAPHORE_ZIRCON_HANDLE_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImportSemaphoreZirconHandleInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMPORT_SEMAPHORE_ZIRCON_HANDLE_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -92,11 +89,10 @@ pub static IMPORT_SEMAPHORE_ZIRCON_HANDLE_FUCHSIA_PARAMS_LAYOUT: Layout = Layout
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ImportSemaphoreZirconHandleFUCHSIAOutputs {
     pub result: Result,
 }
-structure!(ImportSemaphoreZirconHandleFUCHSIAOutputs, IMPORT_SEMAPHORE_ZIRCON_HANDLE_FUCHSIA_OUTPUTS_LAYOUT, 8);
+image!(ImportSemaphoreZirconHandleFUCHSIAOutputs, IMPORT_SEMAPHORE_ZIRCON_HANDLE_FUCHSIA_OUTPUTS_LAYOUT);
 pub static IMPORT_SEMAPHORE_ZIRCON_HANDLE_FUCHSIA_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkImportSemaphoreZirconHandleFUCHSIA:outputs",
     size: 8,
@@ -105,10 +101,10 @@ pub static IMPORT_SEMAPHORE_ZIRCON_HANDLE_FUCHSIA_OUTPUTS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnImportSemaphoreZirconHandleFUCHSIA = unsafe extern "system" fn(Device, Ptr<ImportSemaphoreZirconHandleInfoFUCHSIA>) -> Result;
@@ -126,13 +122,12 @@ pub static IMPORT_SEMAPHORE_ZIRCON_HANDLE_FUCHSIA_COMMAND: CommandDesc = Command
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetSemaphoreZirconHandleFUCHSIAParams {
     pub device: Device,
     pub p_get_zircon_handle_info: Ptr<SemaphoreGetZirconHandleInfoFUCHSIA>,
     pub p_zircon_handle: Ptr<u32>,
 }
-structure!(GetSemaphoreZirconHandleFUCHSIAParams, GET_SEMAPHORE_ZIRCON_HANDLE_FUCHSIA_PARAMS_LAYOUT, 24);
+image!(GetSemaphoreZirconHandleFUCHSIAParams, GET_SEMAPHORE_ZIRCON_HANDLE_FUCHSIA_PARAMS_LAYOUT);
 pub static GET_SEMAPHORE_ZIRCON_HANDLE_FUCHSIA_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetSemaphoreZirconHandleFUCHSIA",
     size: 24,
@@ -141,9 +136,9 @@ pub static GET_SEMAPHORE_ZIRCON_HANDLE_FUCHSIA_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pGetZirconHandleInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_GET_ZIRCON_HANDLE_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pZirconHandle", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGetZirconHandleInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_GET_ZIRCON_HANDLE_INFO_FUCHSIA_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pZirconHandle", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -155,12 +150,11 @@ pub static GET_SEMAPHORE_ZIRCON_HANDLE_FUCHSIA_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetSemaphoreZirconHandleFUCHSIAOutputs {
     pub result: Result,
     pub p_zircon_handle: Ptr<u32>,
 }
-structure!(GetSemaphoreZirconHandleFUCHSIAOutputs, GET_SEMAPHORE_ZIRCON_HANDLE_FUCHSIA_OUTPUTS_LAYOUT, 16);
+image!(GetSemaphoreZirconHandleFUCHSIAOutputs, GET_SEMAPHORE_ZIRCON_HANDLE_FUCHSIA_OUTPUTS_LAYOUT);
 pub static GET_SEMAPHORE_ZIRCON_HANDLE_FUCHSIA_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetSemaphoreZirconHandleFUCHSIA:outputs",
     size: 16,
@@ -169,13 +163,13 @@ pub static GET_SEMAPHORE_ZIRCON_HANDLE_FUCHSIA_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pZirconHandle", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pZirconHandle", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetSemaphoreZirconHandleFUCHSIA = unsafe extern "system" fn(Device, Ptr<SemaphoreGetZirconHandleInfoFUCHSIA>, Ptr<u32>) -> Result;

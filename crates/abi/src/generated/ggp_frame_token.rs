@@ -2,13 +2,12 @@
 // VK_GGP_frame_token.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PresentFrameTokenGGP {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
-    pub frame_token: u32,
+    pub frame_token: u64,
 }
-structure!(PresentFrameTokenGGP, PRESENT_FRAME_TOKEN_GGP_LAYOUT, 24);
+structure!(PresentFrameTokenGGP, PRESENT_FRAME_TOKEN_GGP_LAYOUT);
 pub static PRESENT_FRAME_TOKEN_GGP_LAYOUT: Layout = Layout {
     name: "VkPresentFrameTokenGGP",
     size: 24,
@@ -17,13 +16,13 @@ pub static PRESENT_FRAME_TOKEN_GGP_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("frameToken", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "frameToken", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

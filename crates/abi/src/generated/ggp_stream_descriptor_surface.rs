@@ -2,14 +2,13 @@
 // VK_GGP_stream_descriptor_surface.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StreamDescriptorSurfaceCreateInfoGGP {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: StreamDescriptorSurfaceCreateFlagsGGP,
     pub stream_descriptor: u32,
 }
-structure!(StreamDescriptorSurfaceCreateInfoGGP, STREAM_DESCRIPTOR_SURFACE_CREATE_INFO_GGP_LAYOUT, 24);
+structure!(StreamDescriptorSurfaceCreateInfoGGP, STREAM_DESCRIPTOR_SURFACE_CREATE_INFO_GGP_LAYOUT);
 pub static STREAM_DESCRIPTOR_SURFACE_CREATE_INFO_GGP_LAYOUT: Layout = Layout {
     name: "VkStreamDescriptorSurfaceCreateInfoGGP",
     size: 24,
@@ -18,29 +17,28 @@ pub static STREAM_DESCRIPTOR_SURFACE_CREATE_INFO_GGP_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("streamDescriptor", 20, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "streamDescriptor", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(StreamDescriptorSurfaceCreateFlagsGGP, u32);
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateStreamDescriptorSurfaceGGPParams {
     pub instance: Instance,
     pub p_create_info: Ptr<StreamDescriptorSurfaceCreateInfoGGP>,
     pub p_allocator: Ptr<Opaque>,
     pub p_surface: Ptr<SurfaceKHR>,
 }
-structure!(CreateStreamDescriptorSurfaceGGPParams, CREATE_STREAM_DESCRIPTOR_SURFACE_GGP_PARAMS_LAYOUT, 32);
+image!(CreateStreamDescriptorSurfaceGGPParams, CREATE_STREAM_DESCRIPTOR_SURFACE_GGP_PARAMS_LAYOUT);
 pub static CREATE_STREAM_DESCRIPTOR_SURFACE_GGP_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateStreamDescriptorSurfaceGGP",
     size: 32,
@@ -49,10 +47,10 @@ pub static CREATE_STREAM_DESCRIPTOR_SURFACE_GGP_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("instance", 0, 1, Ty::Handle(HandleType::Instance)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STREAM_DESCRIPTOR_SURFACE_CREATE_INFO_GGP_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pSurface", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STREAM_DESCRIPTOR_SURFACE_CREATE_INFO_GGP_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSurface", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Instance },
@@ -65,12 +63,11 @@ pub static CREATE_STREAM_DESCRIPTOR_SURFACE_GGP_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateStreamDescriptorSurfaceGGPOutputs {
     pub result: Result,
     pub p_surface: Ptr<SurfaceKHR>,
 }
-structure!(CreateStreamDescriptorSurfaceGGPOutputs, CREATE_STREAM_DESCRIPTOR_SURFACE_GGP_OUTPUTS_LAYOUT, 16);
+image!(CreateStreamDescriptorSurfaceGGPOutputs, CREATE_STREAM_DESCRIPTOR_SURFACE_GGP_OUTPUTS_LAYOUT);
 pub static CREATE_STREAM_DESCRIPTOR_SURFACE_GGP_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateStreamDescriptorSurfaceGGP:outputs",
     size: 16,
@@ -79,13 +76,13 @@ pub static CREATE_STREAM_DESCRIPTOR_SURFACE_GGP_OUTPUTS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pSurface", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurface", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateStreamDescriptorSurfaceGGP = unsafe extern "system" fn(Instance, Ptr<StreamDescriptorSurfaceCreateInfoGGP>, Ptr<Opaque>, Ptr<SurfaceKHR>) -> Result;

@@ -2,11 +2,10 @@
 // VK_GOOGLE_display_timing.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RefreshCycleDurationGOOGLE {
     pub refresh_duration: u64,
 }
-structure!(RefreshCycleDurationGOOGLE, REFRESH_CYCLE_DURATION_GOOGLE_LAYOUT, 8);
+structure!(RefreshCycleDurationGOOGLE, REFRESH_CYCLE_DURATION_GOOGLE_LAYOUT);
 pub static REFRESH_CYCLE_DURATION_GOOGLE_LAYOUT: Layout = Layout {
     name: "VkRefreshCycleDurationGOOGLE",
     size: 8,
@@ -15,7 +14,7 @@ pub static REFRESH_CYCLE_DURATION_GOOGLE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("refreshDuration", 0, 1, Ty::U64),
+        Field { name: "refreshDuration", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -23,7 +22,6 @@ pub static REFRESH_CYCLE_DURATION_GOOGLE_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PastPresentationTimingGOOGLE {
     pub present_id: u32,
     pub desired_present_time: u64,
@@ -31,7 +29,7 @@ pub struct PastPresentationTimingGOOGLE {
     pub earliest_present_time: u64,
     pub present_margin: u64,
 }
-structure!(PastPresentationTimingGOOGLE, PAST_PRESENTATION_TIMING_GOOGLE_LAYOUT, 40);
+structure!(PastPresentationTimingGOOGLE, PAST_PRESENTATION_TIMING_GOOGLE_LAYOUT);
 pub static PAST_PRESENTATION_TIMING_GOOGLE_LAYOUT: Layout = Layout {
     name: "VkPastPresentationTimingGOOGLE",
     size: 40,
@@ -40,26 +38,25 @@ pub static PAST_PRESENTATION_TIMING_GOOGLE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("presentID", 0, 1, Ty::U32),
-        f("desiredPresentTime", 8, 1, Ty::U64),
-        f("actualPresentTime", 16, 1, Ty::U64),
-        f("earliestPresentTime", 24, 1, Ty::U64),
-        f("presentMargin", 32, 1, Ty::U64),
+        Field { name: "presentID", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "desiredPresentTime", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "actualPresentTime", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "earliestPresentTime", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "presentMargin", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PresentTimesInfoGOOGLE {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub swapchain_count: u32,
     pub p_times: Ptr<PresentTimeGOOGLE>,
 }
-structure!(PresentTimesInfoGOOGLE, PRESENT_TIMES_INFO_GOOGLE_LAYOUT, 32);
+structure!(PresentTimesInfoGOOGLE, PRESENT_TIMES_INFO_GOOGLE_LAYOUT);
 pub static PRESENT_TIMES_INFO_GOOGLE_LAYOUT: Layout = Layout {
     name: "VkPresentTimesInfoGOOGLE",
     size: 32,
@@ -68,26 +65,25 @@ pub static PRESENT_TIMES_INFO_GOOGLE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("swapchainCount", 16, 1, Ty::U32),
-        f("pTimes", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PRESENT_TIME_GOOGLE_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "swapchainCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTimes", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PRESENT_TIME_GOOGLE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PRESENT_TIME_GOOGLE_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PRESENT_TIME_GOOGLE_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PresentTimeGOOGLE {
     pub present_id: u32,
     pub desired_present_time: u64,
 }
-structure!(PresentTimeGOOGLE, PRESENT_TIME_GOOGLE_LAYOUT, 16);
+structure!(PresentTimeGOOGLE, PRESENT_TIME_GOOGLE_LAYOUT);
 pub static PRESENT_TIME_GOOGLE_LAYOUT: Layout = Layout {
     name: "VkPresentTimeGOOGLE",
     size: 16,
@@ -96,22 +92,21 @@ pub static PRESENT_TIME_GOOGLE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("presentID", 0, 1, Ty::U32),
-        f("desiredPresentTime", 8, 1, Ty::U64),
+        Field { name: "presentID", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "desiredPresentTime", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetRefreshCycleDurationGOOGLEParams {
     pub device: Device,
     pub swapchain: SwapchainKHR,
     pub p_display_timing_properties: Ptr<RefreshCycleDurationGOOGLE>,
 }
-structure!(GetRefreshCycleDurationGOOGLEParams, GET_REFRESH_CYCLE_DURATION_GOOGLE_PARAMS_LAYOUT, 24);
+image!(GetRefreshCycleDurationGOOGLEParams, GET_REFRESH_CYCLE_DURATION_GOOGLE_PARAMS_LAYOUT);
 pub static GET_REFRESH_CYCLE_DURATION_GOOGLE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetRefreshCycleDurationGOOGLE",
     size: 24,
@@ -120,9 +115,9 @@ pub static GET_REFRESH_CYCLE_DURATION_GOOGLE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("swapchain", 8, 1, Ty::Handle(HandleType::SwapchainKHR)).extern_sync(),
-        f("pDisplayTimingProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&REFRESH_CYCLE_DURATION_GOOGLE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pDisplayTimingProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&REFRESH_CYCLE_DURATION_GOOGLE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -134,12 +129,11 @@ pub static GET_REFRESH_CYCLE_DURATION_GOOGLE_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetRefreshCycleDurationGOOGLEOutputs {
     pub result: Result,
     pub p_display_timing_properties: Ptr<RefreshCycleDurationGOOGLE>,
 }
-structure!(GetRefreshCycleDurationGOOGLEOutputs, GET_REFRESH_CYCLE_DURATION_GOOGLE_OUTPUTS_LAYOUT, 16);
+image!(GetRefreshCycleDurationGOOGLEOutputs, GET_REFRESH_CYCLE_DURATION_GOOGLE_OUTPUTS_LAYOUT);
 pub static GET_REFRESH_CYCLE_DURATION_GOOGLE_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetRefreshCycleDurationGOOGLE:outputs",
     size: 16,
@@ -148,13 +142,13 @@ pub static GET_REFRESH_CYCLE_DURATION_GOOGLE_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pDisplayTimingProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&REFRESH_CYCLE_DURATION_GOOGLE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDisplayTimingProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&REFRESH_CYCLE_DURATION_GOOGLE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&REFRESH_CYCLE_DURATION_GOOGLE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetRefreshCycleDurationGOOGLE = unsafe extern "system" fn(Device, SwapchainKHR, Ptr<RefreshCycleDurationGOOGLE>) -> Result;
@@ -172,14 +166,13 @@ pub static GET_REFRESH_CYCLE_DURATION_GOOGLE_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPastPresentationTimingGOOGLEParams {
     pub device: Device,
     pub swapchain: SwapchainKHR,
     pub p_presentation_timing_count: Ptr<u32>,
     pub p_presentation_timings: Ptr<PastPresentationTimingGOOGLE>,
 }
-structure!(GetPastPresentationTimingGOOGLEParams, GET_PAST_PRESENTATION_TIMING_GOOGLE_PARAMS_LAYOUT, 32);
+image!(GetPastPresentationTimingGOOGLEParams, GET_PAST_PRESENTATION_TIMING_GOOGLE_PARAMS_LAYOUT);
 pub static GET_PAST_PRESENTATION_TIMING_GOOGLE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPastPresentationTimingGOOGLE",
     size: 32,
@@ -188,29 +181,28 @@ pub static GET_PAST_PRESENTATION_TIMING_GOOGLE_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("swapchain", 8, 1, Ty::Handle(HandleType::SwapchainKHR)).extern_sync(),
-        f("pPresentationTimingCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPresentationTimings", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_GOOGLE_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pPresentationTimingCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentationTimings", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_GOOGLE_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_GOOGLE_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_GOOGLE_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPastPresentationTimingGOOGLEOutputs {
     pub result: Result,
     pub p_presentation_timing_count: Ptr<u32>,
     pub p_presentation_timings: Ptr<PastPresentationTimingGOOGLE>,
 }
-structure!(GetPastPresentationTimingGOOGLEOutputs, GET_PAST_PRESENTATION_TIMING_GOOGLE_OUTPUTS_LAYOUT, 24);
+image!(GetPastPresentationTimingGOOGLEOutputs, GET_PAST_PRESENTATION_TIMING_GOOGLE_OUTPUTS_LAYOUT);
 pub static GET_PAST_PRESENTATION_TIMING_GOOGLE_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPastPresentationTimingGOOGLE:outputs",
     size: 24,
@@ -219,15 +211,15 @@ pub static GET_PAST_PRESENTATION_TIMING_GOOGLE_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPresentationTimingCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPresentationTimings", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_GOOGLE_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentationTimingCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentationTimings", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_GOOGLE_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_GOOGLE_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PAST_PRESENTATION_TIMING_GOOGLE_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPastPresentationTimingGOOGLE = unsafe extern "system" fn(Device, SwapchainKHR, Ptr<u32>, Ptr<PastPresentationTimingGOOGLE>) -> Result;

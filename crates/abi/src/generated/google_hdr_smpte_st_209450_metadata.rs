@@ -2,13 +2,12 @@
 // VK_GOOGLE_hdr_smpte_st_209450_metadata.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceHdrSmpteSt209450FeaturesGOOGLE {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub hdr_smpte_st209450: Bool32,
 }
-structure!(PhysicalDeviceHdrSmpteSt209450FeaturesGOOGLE, PHYSICAL_DEVICE_HDR_SMPTE_ST209450_FEATURES_GOOGLE_LAYOUT, 24);
+structure!(PhysicalDeviceHdrSmpteSt209450FeaturesGOOGLE, PHYSICAL_DEVICE_HDR_SMPTE_ST209450_FEATURES_GOOGLE_LAYOUT);
 pub static PHYSICAL_DEVICE_HDR_SMPTE_ST209450_FEATURES_GOOGLE_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceHdrSmpteSt209450FeaturesGOOGLE",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_HDR_SMPTE_ST209450_FEATURES_GOOGLE_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("hdrSmpteSt209450", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "hdrSmpteSt209450", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct HdrSmpteSt209450GOOGLE {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -37,7 +35,7 @@ pub struct HdrSmpteSt209450GOOGLE {
     pub p_metadata: Ptr<u8>,
     pub power_preference: HdrSmpteSt209450PowerPreferenceGOOGLE,
 }
-structure!(HdrSmpteSt209450GOOGLE, HDR_SMPTE_ST209450_GOOGLE_LAYOUT, 40);
+structure!(HdrSmpteSt209450GOOGLE, HDR_SMPTE_ST209450_GOOGLE_LAYOUT);
 pub static HDR_SMPTE_ST209450_GOOGLE_LAYOUT: Layout = Layout {
     name: "VkHdrSmpteSt209450GOOGLE",
     size: 40,
@@ -46,28 +44,27 @@ pub static HDR_SMPTE_ST209450_GOOGLE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("metadataSize", 16, 1, Ty::Size),
-        f("pMetadata", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(16, 8)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("powerPreference", 32, 1, Ty::Enum(&HDR_SMPTE_ST209450_POWER_PREFERENCE_GOOGLE_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "metadataSize", at: 16, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMetadata", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 8 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "powerPreference", at: 32, ty: Ty::Enum(&HDR_SMPTE_ST209450_POWER_PREFERENCE_GOOGLE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(16, 8)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 8 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4), s(16, 8)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 8 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SurfaceCapabilitiesHdrSmpteSt209450GOOGLE {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub hdr_smpte_st209450_supported: Bool32,
 }
-structure!(SurfaceCapabilitiesHdrSmpteSt209450GOOGLE, SURFACE_CAPABILITIES_HDR_SMPTE_ST209450_GOOGLE_LAYOUT, 24);
+structure!(SurfaceCapabilitiesHdrSmpteSt209450GOOGLE, SURFACE_CAPABILITIES_HDR_SMPTE_ST209450_GOOGLE_LAYOUT);
 pub static SURFACE_CAPABILITIES_HDR_SMPTE_ST209450_GOOGLE_LAYOUT: Layout = Layout {
     name: "VkSurfaceCapabilitiesHdrSmpteSt209450GOOGLE",
     size: 24,
@@ -76,15 +73,15 @@ pub static SURFACE_CAPABILITIES_HDR_SMPTE_ST209450_GOOGLE_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("hdrSmpteSt209450Supported", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "hdrSmpteSt209450Supported", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(HdrSmpteSt209450PowerPreferenceGOOGLE, i32);

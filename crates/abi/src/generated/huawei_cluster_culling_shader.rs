@@ -2,14 +2,13 @@
 // VK_HUAWEI_cluster_culling_shader.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceClusterCullingShaderFeaturesHUAWEI {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub clusterculling_shader: Bool32,
     pub multiview_cluster_culling_shader: Bool32,
 }
-structure!(PhysicalDeviceClusterCullingShaderFeaturesHUAWEI, PHYSICAL_DEVICE_CLUSTER_CULLING_SHADER_FEATURES_HUAWEI_LAYOUT, 24);
+structure!(PhysicalDeviceClusterCullingShaderFeaturesHUAWEI, PHYSICAL_DEVICE_CLUSTER_CULLING_SHADER_FEATURES_HUAWEI_LAYOUT);
 pub static PHYSICAL_DEVICE_CLUSTER_CULLING_SHADER_FEATURES_HUAWEI_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceClusterCullingShaderFeaturesHUAWEI",
     size: 24,
@@ -18,20 +17,19 @@ pub static PHYSICAL_DEVICE_CLUSTER_CULLING_SHADER_FEATURES_HUAWEI_LAYOUT: Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("clustercullingShader", 16, 1, Ty::Bool32),
-        f("multiviewClusterCullingShader", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "clustercullingShader", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "multiviewClusterCullingShader", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceClusterCullingShaderPropertiesHUAWEI {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -40,7 +38,7 @@ pub struct PhysicalDeviceClusterCullingShaderPropertiesHUAWEI {
     pub max_output_cluster_count: u32,
     pub indirect_buffer_offset_alignment: u64,
 }
-structure!(PhysicalDeviceClusterCullingShaderPropertiesHUAWEI, PHYSICAL_DEVICE_CLUSTER_CULLING_SHADER_PROPERTIES_HUAWEI_LAYOUT, 56);
+structure!(PhysicalDeviceClusterCullingShaderPropertiesHUAWEI, PHYSICAL_DEVICE_CLUSTER_CULLING_SHADER_PROPERTIES_HUAWEI_LAYOUT);
 pub static PHYSICAL_DEVICE_CLUSTER_CULLING_SHADER_PROPERTIES_HUAWEI_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceClusterCullingShaderPropertiesHUAWEI",
     size: 56,
@@ -49,28 +47,27 @@ pub static PHYSICAL_DEVICE_CLUSTER_CULLING_SHADER_PROPERTIES_HUAWEI_LAYOUT: Layo
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxWorkGroupCount", 16, 3, Ty::U32),
-        f("maxWorkGroupSize", 28, 3, Ty::U32),
-        f("maxOutputClusterCount", 40, 1, Ty::U32),
-        f("indirectBufferOffsetAlignment", 48, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxWorkGroupCount", at: 16, ty: Ty::U32, count: 3, is_optional: false, is_extern_sync: false },
+        Field { name: "maxWorkGroupSize", at: 28, ty: Ty::U32, count: 3, is_optional: false, is_extern_sync: false },
+        Field { name: "maxOutputClusterCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indirectBufferOffsetAlignment", at: 48, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(44, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceClusterCullingShaderVrsFeaturesHUAWEI {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub cluster_shading_rate: Bool32,
 }
-structure!(PhysicalDeviceClusterCullingShaderVrsFeaturesHUAWEI, PHYSICAL_DEVICE_CLUSTER_CULLING_SHADER_VRS_FEATURES_HUAWEI_LAYOUT, 24);
+structure!(PhysicalDeviceClusterCullingShaderVrsFeaturesHUAWEI, PHYSICAL_DEVICE_CLUSTER_CULLING_SHADER_VRS_FEATURES_HUAWEI_LAYOUT);
 pub static PHYSICAL_DEVICE_CLUSTER_CULLING_SHADER_VRS_FEATURES_HUAWEI_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceClusterCullingShaderVrsFeaturesHUAWEI",
     size: 24,
@@ -79,26 +76,25 @@ pub static PHYSICAL_DEVICE_CLUSTER_CULLING_SHADER_VRS_FEATURES_HUAWEI_LAYOUT: La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("clusterShadingRate", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "clusterShadingRate", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDrawClusterHUAWEIParams {
     pub command_buffer: CommandBuffer,
     pub group_count_x: u32,
     pub group_count_y: u32,
     pub group_count_z: u32,
 }
-structure!(CmdDrawClusterHUAWEIParams, CMD_DRAW_CLUSTER_HUAWEI_PARAMS_LAYOUT, 24);
+image!(CmdDrawClusterHUAWEIParams, CMD_DRAW_CLUSTER_HUAWEI_PARAMS_LAYOUT);
 pub static CMD_DRAW_CLUSTER_HUAWEI_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDrawClusterHUAWEI",
     size: 24,
@@ -107,15 +103,15 @@ pub static CMD_DRAW_CLUSTER_HUAWEI_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("groupCountX", 8, 1, Ty::U32),
-        f("groupCountY", 12, 1, Ty::U32),
-        f("groupCountZ", 16, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "groupCountX", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "groupCountY", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "groupCountZ", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub type FnCmdDrawClusterHUAWEI = unsafe extern "system" fn(CommandBuffer, u32, u32, u32);
@@ -129,13 +125,12 @@ pub static CMD_DRAW_CLUSTER_HUAWEI_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDrawClusterIndirectHUAWEIParams {
     pub command_buffer: CommandBuffer,
     pub buffer: Buffer,
     pub offset: u64,
 }
-structure!(CmdDrawClusterIndirectHUAWEIParams, CMD_DRAW_CLUSTER_INDIRECT_HUAWEI_PARAMS_LAYOUT, 24);
+image!(CmdDrawClusterIndirectHUAWEIParams, CMD_DRAW_CLUSTER_INDIRECT_HUAWEI_PARAMS_LAYOUT);
 pub static CMD_DRAW_CLUSTER_INDIRECT_HUAWEI_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDrawClusterIndirectHUAWEI",
     size: 24,
@@ -144,9 +139,9 @@ pub static CMD_DRAW_CLUSTER_INDIRECT_HUAWEI_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("buffer", 8, 1, Ty::Handle(HandleType::Buffer)),
-        f("offset", 16, 1, Ty::U64),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "buffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

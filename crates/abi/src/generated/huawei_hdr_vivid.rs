@@ -2,13 +2,12 @@
 // VK_HUAWEI_hdr_vivid.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceHdrVividFeaturesHUAWEI {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub hdr_vivid: Bool32,
 }
-structure!(PhysicalDeviceHdrVividFeaturesHUAWEI, PHYSICAL_DEVICE_HDR_VIVID_FEATURES_HUAWEI_LAYOUT, 24);
+structure!(PhysicalDeviceHdrVividFeaturesHUAWEI, PHYSICAL_DEVICE_HDR_VIVID_FEATURES_HUAWEI_LAYOUT);
 pub static PHYSICAL_DEVICE_HDR_VIVID_FEATURES_HUAWEI_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceHdrVividFeaturesHUAWEI",
     size: 24,
@@ -17,26 +16,25 @@ pub static PHYSICAL_DEVICE_HDR_VIVID_FEATURES_HUAWEI_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("hdrVivid", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "hdrVivid", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct HdrVividDynamicMetadataHUAWEI {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub dynamic_metadata_size: u64,
     pub p_dynamic_metadata: Ptr<u8>,
 }
-structure!(HdrVividDynamicMetadataHUAWEI, HDR_VIVID_DYNAMIC_METADATA_HUAWEI_LAYOUT, 32);
+structure!(HdrVividDynamicMetadataHUAWEI, HDR_VIVID_DYNAMIC_METADATA_HUAWEI_LAYOUT);
 pub static HDR_VIVID_DYNAMIC_METADATA_HUAWEI_LAYOUT: Layout = Layout {
     name: "VkHdrVividDynamicMetadataHUAWEI",
     size: 32,
@@ -45,15 +43,15 @@ pub static HDR_VIVID_DYNAMIC_METADATA_HUAWEI_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("dynamicMetadataSize", 16, 1, Ty::Size),
-        f("pDynamicMetadata", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(16, 8)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dynamicMetadataSize", at: 16, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDynamicMetadata", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 8 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(16, 8)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 8 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(16, 8)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 8 }],
 };

@@ -2,13 +2,12 @@
 // VK_HUAWEI_invocation_mask.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceInvocationMaskFeaturesHUAWEI {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub invocation_mask: Bool32,
 }
-structure!(PhysicalDeviceInvocationMaskFeaturesHUAWEI, PHYSICAL_DEVICE_INVOCATION_MASK_FEATURES_HUAWEI_LAYOUT, 24);
+structure!(PhysicalDeviceInvocationMaskFeaturesHUAWEI, PHYSICAL_DEVICE_INVOCATION_MASK_FEATURES_HUAWEI_LAYOUT);
 pub static PHYSICAL_DEVICE_INVOCATION_MASK_FEATURES_HUAWEI_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceInvocationMaskFeaturesHUAWEI",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_INVOCATION_MASK_FEATURES_HUAWEI_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("invocationMask", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "invocationMask", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBindInvocationMaskHUAWEIParams {
     pub command_buffer: CommandBuffer,
     pub image_view: ImageView,
     pub image_layout: ImageLayout,
 }
-structure!(CmdBindInvocationMaskHUAWEIParams, CMD_BIND_INVOCATION_MASK_HUAWEI_PARAMS_LAYOUT, 24);
+image!(CmdBindInvocationMaskHUAWEIParams, CMD_BIND_INVOCATION_MASK_HUAWEI_PARAMS_LAYOUT);
 pub static CMD_BIND_INVOCATION_MASK_HUAWEI_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBindInvocationMaskHUAWEI",
     size: 24,
@@ -44,15 +42,15 @@ pub static CMD_BIND_INVOCATION_MASK_HUAWEI_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("imageView", 8, 1, Ty::Handle(HandleType::ImageView)).optional(),
-        f("imageLayout", 16, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "imageView", at: 8, ty: Ty::Handle(HandleType::ImageView), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "imageLayout", at: 16, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 8, count: 1, ty: HandleType::ImageView },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub type FnCmdBindInvocationMaskHUAWEI = unsafe extern "system" fn(CommandBuffer, ImageView, ImageLayout);

@@ -2,14 +2,13 @@
 // VK_HUAWEI_subpass_shading.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SubpassShadingPipelineCreateInfoHUAWEI {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub render_pass: RenderPass,
     pub subpass: u32,
 }
-structure!(SubpassShadingPipelineCreateInfoHUAWEI, SUBPASS_SHADING_PIPELINE_CREATE_INFO_HUAWEI_LAYOUT, 32);
+structure!(SubpassShadingPipelineCreateInfoHUAWEI, SUBPASS_SHADING_PIPELINE_CREATE_INFO_HUAWEI_LAYOUT);
 pub static SUBPASS_SHADING_PIPELINE_CREATE_INFO_HUAWEI_LAYOUT: Layout = Layout {
     name: "VkSubpassShadingPipelineCreateInfoHUAWEI",
     size: 32,
@@ -18,27 +17,26 @@ pub static SUBPASS_SHADING_PIPELINE_CREATE_INFO_HUAWEI_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("renderPass", 16, 1, Ty::Handle(HandleType::RenderPass)),
-        f("subpass", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "renderPass", at: 16, ty: Ty::Handle(HandleType::RenderPass), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subpass", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::RenderPass },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceSubpassShadingFeaturesHUAWEI {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub subpass_shading: Bool32,
 }
-structure!(PhysicalDeviceSubpassShadingFeaturesHUAWEI, PHYSICAL_DEVICE_SUBPASS_SHADING_FEATURES_HUAWEI_LAYOUT, 24);
+structure!(PhysicalDeviceSubpassShadingFeaturesHUAWEI, PHYSICAL_DEVICE_SUBPASS_SHADING_FEATURES_HUAWEI_LAYOUT);
 pub static PHYSICAL_DEVICE_SUBPASS_SHADING_FEATURES_HUAWEI_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceSubpassShadingFeaturesHUAWEI",
     size: 24,
@@ -47,25 +45,24 @@ pub static PHYSICAL_DEVICE_SUBPASS_SHADING_FEATURES_HUAWEI_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("subpassShading", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "subpassShading", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceSubpassShadingPropertiesHUAWEI {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_subpass_shading_workgroup_size_aspect_ratio: u32,
 }
-structure!(PhysicalDeviceSubpassShadingPropertiesHUAWEI, PHYSICAL_DEVICE_SUBPASS_SHADING_PROPERTIES_HUAWEI_LAYOUT, 24);
+structure!(PhysicalDeviceSubpassShadingPropertiesHUAWEI, PHYSICAL_DEVICE_SUBPASS_SHADING_PROPERTIES_HUAWEI_LAYOUT);
 pub static PHYSICAL_DEVICE_SUBPASS_SHADING_PROPERTIES_HUAWEI_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceSubpassShadingPropertiesHUAWEI",
     size: 24,
@@ -74,25 +71,24 @@ pub static PHYSICAL_DEVICE_SUBPASS_SHADING_PROPERTIES_HUAWEI_LAYOUT: Layout = La
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxSubpassShadingWorkgroupSizeAspectRatio", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxSubpassShadingWorkgroupSizeAspectRatio", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceSubpassShadingMaxWorkgroupSizeHUAWEIParams {
     pub device: Device,
     pub renderpass: RenderPass,
     pub p_max_workgroup_size: Ptr<Extent2D>,
 }
-structure!(GetDeviceSubpassShadingMaxWorkgroupSizeHUAWEIParams, GET_DEVICE_SUBPASS_SHADING_MAX_WORKGROUP_SIZE_HUAWEI_PARAMS_LAYOUT, 24);
+image!(GetDeviceSubpassShadingMaxWorkgroupSizeHUAWEIParams, GET_DEVICE_SUBPASS_SHADING_MAX_WORKGROUP_SIZE_HUAWEI_PARAMS_LAYOUT);
 pub static GET_DEVICE_SUBPASS_SHADING_MAX_WORKGROUP_SIZE_HUAWEI_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceSubpassShadingMaxWorkgroupSizeHUAWEI",
     size: 24,
@@ -101,9 +97,9 @@ pub static GET_DEVICE_SUBPASS_SHADING_MAX_WORKGROUP_SIZE_HUAWEI_PARAMS_LAYOUT: L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("renderpass", 8, 1, Ty::Handle(HandleType::RenderPass)),
-        f("pMaxWorkgroupSize", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "renderpass", at: 8, ty: Ty::Handle(HandleType::RenderPass), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMaxWorkgroupSize", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -115,12 +111,11 @@ pub static GET_DEVICE_SUBPASS_SHADING_MAX_WORKGROUP_SIZE_HUAWEI_PARAMS_LAYOUT: L
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceSubpassShadingMaxWorkgroupSizeHUAWEIOutputs {
     pub result: Result,
     pub p_max_workgroup_size: Ptr<Extent2D>,
 }
-structure!(GetDeviceSubpassShadingMaxWorkgroupSizeHUAWEIOutputs, GET_DEVICE_SUBPASS_SHADING_MAX_WORKGROUP_SIZE_HUAWEI_OUTPUTS_LAYOUT, 16);
+image!(GetDeviceSubpassShadingMaxWorkgroupSizeHUAWEIOutputs, GET_DEVICE_SUBPASS_SHADING_MAX_WORKGROUP_SIZE_HUAWEI_OUTPUTS_LAYOUT);
 pub static GET_DEVICE_SUBPASS_SHADING_MAX_WORKGROUP_SIZE_HUAWEI_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceSubpassShadingMaxWorkgroupSizeHUAWEI:outputs",
     size: 16,
@@ -129,13 +124,13 @@ pub static GET_DEVICE_SUBPASS_SHADING_MAX_WORKGROUP_SIZE_HUAWEI_OUTPUTS_LAYOUT: 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pMaxWorkgroupSize", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMaxWorkgroupSize", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetDeviceSubpassShadingMaxWorkgroupSizeHUAWEI = unsafe extern "system" fn(Device, RenderPass, Ptr<Extent2D>) -> Result;
@@ -153,11 +148,10 @@ pub static GET_DEVICE_SUBPASS_SHADING_MAX_WORKGROUP_SIZE_HUAWEI_COMMAND: Command
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSubpassShadingHUAWEIParams {
     pub command_buffer: CommandBuffer,
 }
-structure!(CmdSubpassShadingHUAWEIParams, CMD_SUBPASS_SHADING_HUAWEI_PARAMS_LAYOUT, 8);
+image!(CmdSubpassShadingHUAWEIParams, CMD_SUBPASS_SHADING_HUAWEI_PARAMS_LAYOUT);
 pub static CMD_SUBPASS_SHADING_HUAWEI_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSubpassShadingHUAWEI",
     size: 8,
@@ -166,7 +160,7 @@ pub static CMD_SUBPASS_SHADING_HUAWEI_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

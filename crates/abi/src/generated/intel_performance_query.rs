@@ -2,11 +2,10 @@
 // VK_INTEL_performance_query.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PerformanceValueDataINTEL {
     pub words: [u64; 1],
 }
-structure!(PerformanceValueDataINTEL, PERFORMANCE_VALUE_DATA_INTEL_LAYOUT, 8);
+structure!(PerformanceValueDataINTEL, PERFORMANCE_VALUE_DATA_INTEL_LAYOUT);
 pub static PERFORMANCE_VALUE_DATA_INTEL_LAYOUT: Layout = Layout {
     name: "VkPerformanceValueDataINTEL",
     size: 8,
@@ -15,11 +14,11 @@ pub static PERFORMANCE_VALUE_DATA_INTEL_LAYOUT: Layout = Layout {
     is_union: true,
     returned_only: false,
     fields: &[
-        f("value32", 0, 1, Ty::U32),
-        f("value64", 0, 1, Ty::U64),
-        f("valueFloat", 0, 1, Ty::F32),
-        f("valueBool", 0, 1, Ty::Bool32),
-        f("valueString", 0, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "value32", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "value64", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "valueFloat", at: 0, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "valueBool", at: 0, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "valueString", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } },
@@ -36,12 +35,11 @@ union_members!(PerformanceValueDataINTEL {
 });
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PerformanceValueINTEL {
     pub type_: PerformanceValueTypeINTEL,
     pub data: PerformanceValueDataINTEL,
 }
-structure!(PerformanceValueINTEL, PERFORMANCE_VALUE_INTEL_LAYOUT, 16);
+structure!(PerformanceValueINTEL, PERFORMANCE_VALUE_INTEL_LAYOUT);
 pub static PERFORMANCE_VALUE_INTEL_LAYOUT: Layout = Layout {
     name: "VkPerformanceValueINTEL",
     size: 16,
@@ -50,11 +48,11 @@ pub static PERFORMANCE_VALUE_INTEL_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("type", 0, 1, Ty::Enum(&PERFORMANCE_VALUE_TYPE_INTEL_ENUM)),
-        f("data", 8, 1, Ty::Struct(&PERFORMANCE_VALUE_DATA_INTEL_LAYOUT)),
+        Field { name: "type", at: 0, ty: Ty::Enum(&PERFORMANCE_VALUE_TYPE_INTEL_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "data", at: 8, ty: Ty::Struct(&PERFORMANCE_VALUE_DATA_INTEL_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Select { union: s(8, 8), selector: here(0, 4), cases: &[
+        Work::Select { union: Span { at: 8, size: 8 }, selector: Place { through: Place::HERE, at: 0, width: 4 }, cases: &[
             Case { values: &[0], field: 0, size: 4, work: &[], gaps: &[] },
             Case { values: &[1], field: 1, size: 8, work: &[], gaps: &[] },
             Case { values: &[2], field: 2, size: 4, work: &[], gaps: &[] },
@@ -62,18 +60,17 @@ pub static PERFORMANCE_VALUE_INTEL_LAYOUT: Layout = Layout {
             Case { values: &[4], field: 4, size: 8, work: &[Work::Pointer { at: 8, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
         ] },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct InitializePerformanceApiInfoINTEL {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_user_data: Ptr<Opaque>,
 }
-structure!(InitializePerformanceApiInfoINTEL, INITIALIZE_PERFORMANCE_API_INFO_INTEL_LAYOUT, 24);
+structure!(InitializePerformanceApiInfoINTEL, INITIALIZE_PERFORMANCE_API_INFO_INTEL_LAYOUT);
 pub static INITIALIZE_PERFORMANCE_API_INFO_INTEL_LAYOUT: Layout = Layout {
     name: "VkInitializePerformanceApiInfoINTEL",
     size: 24,
@@ -82,26 +79,25 @@ pub static INITIALIZE_PERFORMANCE_API_INFO_INTEL_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pUserData", 16, 1, Ty::Opaque).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pUserData", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 16 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct QueryPoolPerformanceQueryCreateInfoINTEL {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub performance_counters_sampling: QueryPoolSamplingModeINTEL,
 }
-structure!(QueryPoolPerformanceQueryCreateInfoINTEL, QUERY_POOL_PERFORMANCE_QUERY_CREATE_INFO_INTEL_LAYOUT, 24);
+structure!(QueryPoolPerformanceQueryCreateInfoINTEL, QUERY_POOL_PERFORMANCE_QUERY_CREATE_INFO_INTEL_LAYOUT);
 pub static QUERY_POOL_PERFORMANCE_QUERY_CREATE_INFO_INTEL_LAYOUT: Layout = Layout {
     name: "VkQueryPoolPerformanceQueryCreateInfoINTEL",
     size: 24,
@@ -110,25 +106,24 @@ pub static QUERY_POOL_PERFORMANCE_QUERY_CREATE_INFO_INTEL_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("performanceCountersSampling", 16, 1, Ty::Enum(&QUERY_POOL_SAMPLING_MODE_INTEL_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "performanceCountersSampling", at: 16, ty: Ty::Enum(&QUERY_POOL_SAMPLING_MODE_INTEL_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PerformanceMarkerInfoINTEL {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub marker: u64,
 }
-structure!(PerformanceMarkerInfoINTEL, PERFORMANCE_MARKER_INFO_INTEL_LAYOUT, 24);
+structure!(PerformanceMarkerInfoINTEL, PERFORMANCE_MARKER_INFO_INTEL_LAYOUT);
 pub static PERFORMANCE_MARKER_INFO_INTEL_LAYOUT: Layout = Layout {
     name: "VkPerformanceMarkerInfoINTEL",
     size: 24,
@@ -137,25 +132,24 @@ pub static PERFORMANCE_MARKER_INFO_INTEL_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("marker", 16, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "marker", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PerformanceStreamMarkerInfoINTEL {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub marker: u32,
 }
-structure!(PerformanceStreamMarkerInfoINTEL, PERFORMANCE_STREAM_MARKER_INFO_INTEL_LAYOUT, 24);
+structure!(PerformanceStreamMarkerInfoINTEL, PERFORMANCE_STREAM_MARKER_INFO_INTEL_LAYOUT);
 pub static PERFORMANCE_STREAM_MARKER_INFO_INTEL_LAYOUT: Layout = Layout {
     name: "VkPerformanceStreamMarkerInfoINTEL",
     size: 24,
@@ -164,19 +158,18 @@ pub static PERFORMANCE_STREAM_MARKER_INFO_INTEL_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("marker", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "marker", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PerformanceOverrideInfoINTEL {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -184,7 +177,7 @@ pub struct PerformanceOverrideInfoINTEL {
     pub enable: Bool32,
     pub parameter: u64,
 }
-structure!(PerformanceOverrideInfoINTEL, PERFORMANCE_OVERRIDE_INFO_INTEL_LAYOUT, 32);
+structure!(PerformanceOverrideInfoINTEL, PERFORMANCE_OVERRIDE_INFO_INTEL_LAYOUT);
 pub static PERFORMANCE_OVERRIDE_INFO_INTEL_LAYOUT: Layout = Layout {
     name: "VkPerformanceOverrideInfoINTEL",
     size: 32,
@@ -193,27 +186,26 @@ pub static PERFORMANCE_OVERRIDE_INFO_INTEL_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("type", 16, 1, Ty::Enum(&PERFORMANCE_OVERRIDE_TYPE_INTEL_ENUM)),
-        f("enable", 20, 1, Ty::Bool32),
-        f("parameter", 24, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "type", at: 16, ty: Ty::Enum(&PERFORMANCE_OVERRIDE_TYPE_INTEL_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "enable", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "parameter", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PerformanceConfigurationAcquireInfoINTEL {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub type_: PerformanceConfigurationTypeINTEL,
 }
-structure!(PerformanceConfigurationAcquireInfoINTEL, PERFORMANCE_CONFIGURATION_ACQUIRE_INFO_INTEL_LAYOUT, 24);
+structure!(PerformanceConfigurationAcquireInfoINTEL, PERFORMANCE_CONFIGURATION_ACQUIRE_INFO_INTEL_LAYOUT);
 pub static PERFORMANCE_CONFIGURATION_ACQUIRE_INFO_INTEL_LAYOUT: Layout = Layout {
     name: "VkPerformanceConfigurationAcquireInfoINTEL",
     size: 24,
@@ -222,15 +214,15 @@ pub static PERFORMANCE_CONFIGURATION_ACQUIRE_INFO_INTEL_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("type", 16, 1, Ty::Enum(&PERFORMANCE_CONFIGURATION_TYPE_INTEL_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "type", at: 16, ty: Ty::Enum(&PERFORMANCE_CONFIGURATION_TYPE_INTEL_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(PerformanceConfigurationINTEL, u64);
@@ -308,12 +300,11 @@ pub static PERFORMANCE_VALUE_TYPE_INTEL_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct InitializePerformanceApiINTELParams {
     pub device: Device,
     pub p_initialize_info: Ptr<InitializePerformanceApiInfoINTEL>,
 }
-structure!(InitializePerformanceApiINTELParams, INITIALIZE_PERFORMANCE_API_INTEL_PARAMS_LAYOUT, 16);
+image!(InitializePerformanceApiINTELParams, INITIALIZE_PERFORMANCE_API_INTEL_PARAMS_LAYOUT);
 pub static INITIALIZE_PERFORMANCE_API_INTEL_PARAMS_LAYOUT: Layout = Layout {
     name: "vkInitializePerformanceApiINTEL",
     size: 16,
@@ -322,8 +313,8 @@ pub static INITIALIZE_PERFORMANCE_API_INTEL_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInitializeInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&INITIALIZE_PERFORMANCE_API_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInitializeInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INITIALIZE_PERFORMANCE_API_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -334,11 +325,10 @@ pub static INITIALIZE_PERFORMANCE_API_INTEL_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct InitializePerformanceApiINTELOutputs {
     pub result: Result,
 }
-structure!(InitializePerformanceApiINTELOutputs, INITIALIZE_PERFORMANCE_API_INTEL_OUTPUTS_LAYOUT, 8);
+image!(InitializePerformanceApiINTELOutputs, INITIALIZE_PERFORMANCE_API_INTEL_OUTPUTS_LAYOUT);
 pub static INITIALIZE_PERFORMANCE_API_INTEL_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkInitializePerformanceApiINTEL:outputs",
     size: 8,
@@ -347,10 +337,10 @@ pub static INITIALIZE_PERFORMANCE_API_INTEL_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnInitializePerformanceApiINTEL = unsafe extern "system" fn(Device, Ptr<InitializePerformanceApiInfoINTEL>) -> Result;
@@ -368,11 +358,10 @@ pub static INITIALIZE_PERFORMANCE_API_INTEL_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct UninitializePerformanceApiINTELParams {
     pub device: Device,
 }
-structure!(UninitializePerformanceApiINTELParams, UNINITIALIZE_PERFORMANCE_API_INTEL_PARAMS_LAYOUT, 8);
+image!(UninitializePerformanceApiINTELParams, UNINITIALIZE_PERFORMANCE_API_INTEL_PARAMS_LAYOUT);
 pub static UNINITIALIZE_PERFORMANCE_API_INTEL_PARAMS_LAYOUT: Layout = Layout {
     name: "vkUninitializePerformanceApiINTEL",
     size: 8,
@@ -381,7 +370,7 @@ pub static UNINITIALIZE_PERFORMANCE_API_INTEL_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -400,12 +389,11 @@ pub static UNINITIALIZE_PERFORMANCE_API_INTEL_COMMAND: CommandDesc = CommandDesc
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetPerformanceMarkerINTELParams {
     pub command_buffer: CommandBuffer,
     pub p_marker_info: Ptr<PerformanceMarkerInfoINTEL>,
 }
-structure!(CmdSetPerformanceMarkerINTELParams, CMD_SET_PERFORMANCE_MARKER_INTEL_PARAMS_LAYOUT, 16);
+image!(CmdSetPerformanceMarkerINTELParams, CMD_SET_PERFORMANCE_MARKER_INTEL_PARAMS_LAYOUT);
 pub static CMD_SET_PERFORMANCE_MARKER_INTEL_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetPerformanceMarkerINTEL",
     size: 16,
@@ -414,8 +402,8 @@ pub static CMD_SET_PERFORMANCE_MARKER_INTEL_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pMarkerInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_MARKER_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pMarkerInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_MARKER_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -426,11 +414,10 @@ pub static CMD_SET_PERFORMANCE_MARKER_INTEL_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetPerformanceMarkerINTELOutputs {
     pub result: Result,
 }
-structure!(CmdSetPerformanceMarkerINTELOutputs, CMD_SET_PERFORMANCE_MARKER_INTEL_OUTPUTS_LAYOUT, 8);
+image!(CmdSetPerformanceMarkerINTELOutputs, CMD_SET_PERFORMANCE_MARKER_INTEL_OUTPUTS_LAYOUT);
 pub static CMD_SET_PERFORMANCE_MARKER_INTEL_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCmdSetPerformanceMarkerINTEL:outputs",
     size: 8,
@@ -439,10 +426,10 @@ pub static CMD_SET_PERFORMANCE_MARKER_INTEL_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetPerformanceMarkerINTEL = unsafe extern "system" fn(CommandBuffer, Ptr<PerformanceMarkerInfoINTEL>) -> Result;
@@ -460,12 +447,11 @@ pub static CMD_SET_PERFORMANCE_MARKER_INTEL_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetPerformanceStreamMarkerINTELParams {
     pub command_buffer: CommandBuffer,
     pub p_marker_info: Ptr<PerformanceStreamMarkerInfoINTEL>,
 }
-structure!(CmdSetPerformanceStreamMarkerINTELParams, CMD_SET_PERFORMANCE_STREAM_MARKER_INTEL_PARAMS_LAYOUT, 16);
+image!(CmdSetPerformanceStreamMarkerINTELParams, CMD_SET_PERFORMANCE_STREAM_MARKER_INTEL_PARAMS_LAYOUT);
 pub static CMD_SET_PERFORMANCE_STREAM_MARKER_INTEL_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetPerformanceStreamMarkerINTEL",
     size: 16,
@@ -474,8 +460,8 @@ pub static CMD_SET_PERFORMANCE_STREAM_MARKER_INTEL_PARAMS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pMarkerInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_STREAM_MARKER_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pMarkerInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_STREAM_MARKER_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -486,11 +472,10 @@ pub static CMD_SET_PERFORMANCE_STREAM_MARKER_INTEL_PARAMS_LAYOUT: Layout = Layou
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetPerformanceStreamMarkerINTELOutputs {
     pub result: Result,
 }
-structure!(CmdSetPerformanceStreamMarkerINTELOutputs, CMD_SET_PERFORMANCE_STREAM_MARKER_INTEL_OUTPUTS_LAYOUT, 8);
+image!(CmdSetPerformanceStreamMarkerINTELOutputs, CMD_SET_PERFORMANCE_STREAM_MARKER_INTEL_OUTPUTS_LAYOUT);
 pub static CMD_SET_PERFORMANCE_STREAM_MARKER_INTEL_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCmdSetPerformanceStreamMarkerINTEL:outputs",
     size: 8,
@@ -499,10 +484,10 @@ pub static CMD_SET_PERFORMANCE_STREAM_MARKER_INTEL_OUTPUTS_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetPerformanceStreamMarkerINTEL = unsafe extern "system" fn(CommandBuffer, Ptr<PerformanceStreamMarkerInfoINTEL>) -> Result;
@@ -520,12 +505,11 @@ pub static CMD_SET_PERFORMANCE_STREAM_MARKER_INTEL_COMMAND: CommandDesc = Comman
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetPerformanceOverrideINTELParams {
     pub command_buffer: CommandBuffer,
     pub p_override_info: Ptr<PerformanceOverrideInfoINTEL>,
 }
-structure!(CmdSetPerformanceOverrideINTELParams, CMD_SET_PERFORMANCE_OVERRIDE_INTEL_PARAMS_LAYOUT, 16);
+image!(CmdSetPerformanceOverrideINTELParams, CMD_SET_PERFORMANCE_OVERRIDE_INTEL_PARAMS_LAYOUT);
 pub static CMD_SET_PERFORMANCE_OVERRIDE_INTEL_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetPerformanceOverrideINTEL",
     size: 16,
@@ -534,8 +518,8 @@ pub static CMD_SET_PERFORMANCE_OVERRIDE_INTEL_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pOverrideInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_OVERRIDE_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pOverrideInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_OVERRIDE_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -546,11 +530,10 @@ pub static CMD_SET_PERFORMANCE_OVERRIDE_INTEL_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetPerformanceOverrideINTELOutputs {
     pub result: Result,
 }
-structure!(CmdSetPerformanceOverrideINTELOutputs, CMD_SET_PERFORMANCE_OVERRIDE_INTEL_OUTPUTS_LAYOUT, 8);
+image!(CmdSetPerformanceOverrideINTELOutputs, CMD_SET_PERFORMANCE_OVERRIDE_INTEL_OUTPUTS_LAYOUT);
 pub static CMD_SET_PERFORMANCE_OVERRIDE_INTEL_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCmdSetPerformanceOverrideINTEL:outputs",
     size: 8,
@@ -559,10 +542,10 @@ pub static CMD_SET_PERFORMANCE_OVERRIDE_INTEL_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetPerformanceOverrideINTEL = unsafe extern "system" fn(CommandBuffer, Ptr<PerformanceOverrideInfoINTEL>) -> Result;
@@ -580,13 +563,12 @@ pub static CMD_SET_PERFORMANCE_OVERRIDE_INTEL_COMMAND: CommandDesc = CommandDesc
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct AcquirePerformanceConfigurationINTELParams {
     pub device: Device,
     pub p_acquire_info: Ptr<PerformanceConfigurationAcquireInfoINTEL>,
     pub p_configuration: Ptr<PerformanceConfigurationINTEL>,
 }
-structure!(AcquirePerformanceConfigurationINTELParams, ACQUIRE_PERFORMANCE_CONFIGURATION_INTEL_PARAMS_LAYOUT, 24);
+image!(AcquirePerformanceConfigurationINTELParams, ACQUIRE_PERFORMANCE_CONFIGURATION_INTEL_PARAMS_LAYOUT);
 pub static ACQUIRE_PERFORMANCE_CONFIGURATION_INTEL_PARAMS_LAYOUT: Layout = Layout {
     name: "vkAcquirePerformanceConfigurationINTEL",
     size: 24,
@@ -595,9 +577,9 @@ pub static ACQUIRE_PERFORMANCE_CONFIGURATION_INTEL_PARAMS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pAcquireInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_CONFIGURATION_ACQUIRE_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pConfiguration", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PerformanceConfigurationINTEL), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAcquireInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_CONFIGURATION_ACQUIRE_INFO_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pConfiguration", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PerformanceConfigurationINTEL), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -609,12 +591,11 @@ pub static ACQUIRE_PERFORMANCE_CONFIGURATION_INTEL_PARAMS_LAYOUT: Layout = Layou
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct AcquirePerformanceConfigurationINTELOutputs {
     pub result: Result,
     pub p_configuration: Ptr<PerformanceConfigurationINTEL>,
 }
-structure!(AcquirePerformanceConfigurationINTELOutputs, ACQUIRE_PERFORMANCE_CONFIGURATION_INTEL_OUTPUTS_LAYOUT, 16);
+image!(AcquirePerformanceConfigurationINTELOutputs, ACQUIRE_PERFORMANCE_CONFIGURATION_INTEL_OUTPUTS_LAYOUT);
 pub static ACQUIRE_PERFORMANCE_CONFIGURATION_INTEL_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkAcquirePerformanceConfigurationINTEL:outputs",
     size: 16,
@@ -623,13 +604,13 @@ pub static ACQUIRE_PERFORMANCE_CONFIGURATION_INTEL_OUTPUTS_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pConfiguration", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PerformanceConfigurationINTEL), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pConfiguration", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PerformanceConfigurationINTEL), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::PerformanceConfigurationINTEL), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnAcquirePerformanceConfigurationINTEL = unsafe extern "system" fn(Device, Ptr<PerformanceConfigurationAcquireInfoINTEL>, Ptr<PerformanceConfigurationINTEL>) -> Result;
@@ -647,12 +628,11 @@ pub static ACQUIRE_PERFORMANCE_CONFIGURATION_INTEL_COMMAND: CommandDesc = Comman
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ReleasePerformanceConfigurationINTELParams {
     pub device: Device,
     pub configuration: PerformanceConfigurationINTEL,
 }
-structure!(ReleasePerformanceConfigurationINTELParams, RELEASE_PERFORMANCE_CONFIGURATION_INTEL_PARAMS_LAYOUT, 16);
+image!(ReleasePerformanceConfigurationINTELParams, RELEASE_PERFORMANCE_CONFIGURATION_INTEL_PARAMS_LAYOUT);
 pub static RELEASE_PERFORMANCE_CONFIGURATION_INTEL_PARAMS_LAYOUT: Layout = Layout {
     name: "vkReleasePerformanceConfigurationINTEL",
     size: 16,
@@ -661,8 +641,8 @@ pub static RELEASE_PERFORMANCE_CONFIGURATION_INTEL_PARAMS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("configuration", 8, 1, Ty::Handle(HandleType::PerformanceConfigurationINTEL)).optional().extern_sync(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "configuration", at: 8, ty: Ty::Handle(HandleType::PerformanceConfigurationINTEL), count: 1, is_optional: true, is_extern_sync: true },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -673,11 +653,10 @@ pub static RELEASE_PERFORMANCE_CONFIGURATION_INTEL_PARAMS_LAYOUT: Layout = Layou
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ReleasePerformanceConfigurationINTELOutputs {
     pub result: Result,
 }
-structure!(ReleasePerformanceConfigurationINTELOutputs, RELEASE_PERFORMANCE_CONFIGURATION_INTEL_OUTPUTS_LAYOUT, 8);
+image!(ReleasePerformanceConfigurationINTELOutputs, RELEASE_PERFORMANCE_CONFIGURATION_INTEL_OUTPUTS_LAYOUT);
 pub static RELEASE_PERFORMANCE_CONFIGURATION_INTEL_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkReleasePerformanceConfigurationINTEL:outputs",
     size: 8,
@@ -686,10 +665,10 @@ pub static RELEASE_PERFORMANCE_CONFIGURATION_INTEL_OUTPUTS_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnReleasePerformanceConfigurationINTEL = unsafe extern "system" fn(Device, PerformanceConfigurationINTEL) -> Result;
@@ -707,12 +686,11 @@ pub static RELEASE_PERFORMANCE_CONFIGURATION_INTEL_COMMAND: CommandDesc = Comman
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct QueueSetPerformanceConfigurationINTELParams {
     pub queue: Queue,
     pub configuration: PerformanceConfigurationINTEL,
 }
-structure!(QueueSetPerformanceConfigurationINTELParams, QUEUE_SET_PERFORMANCE_CONFIGURATION_INTEL_PARAMS_LAYOUT, 16);
+image!(QueueSetPerformanceConfigurationINTELParams, QUEUE_SET_PERFORMANCE_CONFIGURATION_INTEL_PARAMS_LAYOUT);
 pub static QUEUE_SET_PERFORMANCE_CONFIGURATION_INTEL_PARAMS_LAYOUT: Layout = Layout {
     name: "vkQueueSetPerformanceConfigurationINTEL",
     size: 16,
@@ -721,8 +699,8 @@ pub static QUEUE_SET_PERFORMANCE_CONFIGURATION_INTEL_PARAMS_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("queue", 0, 1, Ty::Handle(HandleType::Queue)).extern_sync(),
-        f("configuration", 8, 1, Ty::Handle(HandleType::PerformanceConfigurationINTEL)),
+        Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "configuration", at: 8, ty: Ty::Handle(HandleType::PerformanceConfigurationINTEL), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Queue },
@@ -733,11 +711,10 @@ pub static QUEUE_SET_PERFORMANCE_CONFIGURATION_INTEL_PARAMS_LAYOUT: Layout = Lay
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct QueueSetPerformanceConfigurationINTELOutputs {
     pub result: Result,
 }
-structure!(QueueSetPerformanceConfigurationINTELOutputs, QUEUE_SET_PERFORMANCE_CONFIGURATION_INTEL_OUTPUTS_LAYOUT, 8);
+image!(QueueSetPerformanceConfigurationINTELOutputs, QUEUE_SET_PERFORMANCE_CONFIGURATION_INTEL_OUTPUTS_LAYOUT);
 pub static QUEUE_SET_PERFORMANCE_CONFIGURATION_INTEL_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkQueueSetPerformanceConfigurationINTEL:outputs",
     size: 8,
@@ -746,10 +723,10 @@ pub static QUEUE_SET_PERFORMANCE_CONFIGURATION_INTEL_OUTPUTS_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnQueueSetPerformanceConfigurationINTEL = unsafe extern "system" fn(Queue, PerformanceConfigurationINTEL) -> Result;
@@ -767,13 +744,12 @@ pub static QUEUE_SET_PERFORMANCE_CONFIGURATION_INTEL_COMMAND: CommandDesc = Comm
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPerformanceParameterINTELParams {
     pub device: Device,
     pub parameter: PerformanceParameterTypeINTEL,
     pub p_value: Ptr<PerformanceValueINTEL>,
 }
-structure!(GetPerformanceParameterINTELParams, GET_PERFORMANCE_PARAMETER_INTEL_PARAMS_LAYOUT, 24);
+image!(GetPerformanceParameterINTELParams, GET_PERFORMANCE_PARAMETER_INTEL_PARAMS_LAYOUT);
 pub static GET_PERFORMANCE_PARAMETER_INTEL_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPerformanceParameterINTEL",
     size: 24,
@@ -782,25 +758,24 @@ pub static GET_PERFORMANCE_PARAMETER_INTEL_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("parameter", 8, 1, Ty::Enum(&PERFORMANCE_PARAMETER_TYPE_INTEL_ENUM)),
-        f("pValue", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_VALUE_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "parameter", at: 8, ty: Ty::Enum(&PERFORMANCE_PARAMETER_TYPE_INTEL_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pValue", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_VALUE_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PERFORMANCE_VALUE_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPerformanceParameterINTELOutputs {
     pub result: Result,
     pub p_value: Ptr<PerformanceValueINTEL>,
 }
-structure!(GetPerformanceParameterINTELOutputs, GET_PERFORMANCE_PARAMETER_INTEL_OUTPUTS_LAYOUT, 16);
+image!(GetPerformanceParameterINTELOutputs, GET_PERFORMANCE_PARAMETER_INTEL_OUTPUTS_LAYOUT);
 pub static GET_PERFORMANCE_PARAMETER_INTEL_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPerformanceParameterINTEL:outputs",
     size: 16,
@@ -809,13 +784,13 @@ pub static GET_PERFORMANCE_PARAMETER_INTEL_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pValue", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_VALUE_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pValue", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_VALUE_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PERFORMANCE_VALUE_INTEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPerformanceParameterINTEL = unsafe extern "system" fn(Device, PerformanceParameterTypeINTEL, Ptr<PerformanceValueINTEL>) -> Result;

@@ -2,11 +2,10 @@
 // VK_KHR_acceleration_structure.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceOrHostAddressKHR {
     pub words: [u64; 1],
 }
-structure!(DeviceOrHostAddressKHR, DEVICE_OR_HOST_ADDRESS_KHR_LAYOUT, 8);
+structure!(DeviceOrHostAddressKHR, DEVICE_OR_HOST_ADDRESS_KHR_LAYOUT);
 pub static DEVICE_OR_HOST_ADDRESS_KHR_LAYOUT: Layout = Layout {
     name: "VkDeviceOrHostAddressKHR",
     size: 8,
@@ -15,8 +14,8 @@ pub static DEVICE_OR_HOST_ADDRESS_KHR_LAYOUT: Layout = Layout {
     is_union: true,
     returned_only: false,
     fields: &[
-        f("deviceAddress", 0, 1, Ty::DeviceAddress),
-        f("hostAddress", 0, 1, Ty::Opaque),
+        Field { name: "deviceAddress", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "hostAddress", at: 0, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Opaque { at: 0 },
@@ -30,11 +29,10 @@ union_members!(DeviceOrHostAddressKHR {
 });
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceOrHostAddressConstKHR {
     pub words: [u64; 1],
 }
-structure!(DeviceOrHostAddressConstKHR, DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT, 8);
+structure!(DeviceOrHostAddressConstKHR, DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT);
 pub static DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT: Layout = Layout {
     name: "VkDeviceOrHostAddressConstKHR",
     size: 8,
@@ -43,8 +41,8 @@ pub static DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT: Layout = Layout {
     is_union: true,
     returned_only: false,
     fields: &[
-        f("deviceAddress", 0, 1, Ty::DeviceAddress),
-        f("hostAddress", 0, 1, Ty::Opaque),
+        Field { name: "deviceAddress", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "hostAddress", at: 0, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Opaque { at: 0 },
@@ -58,14 +56,13 @@ union_members!(DeviceOrHostAddressConstKHR {
 });
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureBuildRangeInfoKHR {
     pub primitive_count: u32,
     pub primitive_offset: u32,
     pub first_vertex: u32,
     pub transform_offset: u32,
 }
-structure!(AccelerationStructureBuildRangeInfoKHR, ACCELERATION_STRUCTURE_BUILD_RANGE_INFO_KHR_LAYOUT, 16);
+structure!(AccelerationStructureBuildRangeInfoKHR, ACCELERATION_STRUCTURE_BUILD_RANGE_INFO_KHR_LAYOUT);
 pub static ACCELERATION_STRUCTURE_BUILD_RANGE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureBuildRangeInfoKHR",
     size: 16,
@@ -74,10 +71,10 @@ pub static ACCELERATION_STRUCTURE_BUILD_RANGE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("primitiveCount", 0, 1, Ty::U32),
-        f("primitiveOffset", 4, 1, Ty::U32),
-        f("firstVertex", 8, 1, Ty::U32),
-        f("transformOffset", 12, 1, Ty::U32),
+        Field { name: "primitiveCount", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "primitiveOffset", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstVertex", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "transformOffset", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -85,7 +82,6 @@ pub static ACCELERATION_STRUCTURE_BUILD_RANGE_INFO_KHR_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AabbPositionsKHR {
     pub min_x: f32,
     pub min_y: f32,
@@ -94,7 +90,7 @@ pub struct AabbPositionsKHR {
     pub max_y: f32,
     pub max_z: f32,
 }
-structure!(AabbPositionsKHR, AABB_POSITIONS_KHR_LAYOUT, 24);
+structure!(AabbPositionsKHR, AABB_POSITIONS_KHR_LAYOUT);
 pub static AABB_POSITIONS_KHR_LAYOUT: Layout = Layout {
     name: "VkAabbPositionsKHR",
     size: 24,
@@ -103,12 +99,12 @@ pub static AABB_POSITIONS_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("minX", 0, 1, Ty::F32),
-        f("minY", 4, 1, Ty::F32),
-        f("minZ", 8, 1, Ty::F32),
-        f("maxX", 12, 1, Ty::F32),
-        f("maxY", 16, 1, Ty::F32),
-        f("maxZ", 20, 1, Ty::F32),
+        Field { name: "minX", at: 0, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minY", at: 4, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minZ", at: 8, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxX", at: 12, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxY", at: 16, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxZ", at: 20, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -116,7 +112,6 @@ pub static AABB_POSITIONS_KHR_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureGeometryTrianglesDataKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -128,7 +123,7 @@ pub struct AccelerationStructureGeometryTrianglesDataKHR {
     pub index_data: DeviceOrHostAddressConstKHR,
     pub transform_data: DeviceOrHostAddressConstKHR,
 }
-structure!(AccelerationStructureGeometryTrianglesDataKHR, ACCELERATION_STRUCTURE_GEOMETRY_TRIANGLES_DATA_KHR_LAYOUT, 64);
+structure!(AccelerationStructureGeometryTrianglesDataKHR, ACCELERATION_STRUCTURE_GEOMETRY_TRIANGLES_DATA_KHR_LAYOUT);
 pub static ACCELERATION_STRUCTURE_GEOMETRY_TRIANGLES_DATA_KHR_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureGeometryTrianglesDataKHR",
     size: 64,
@@ -137,15 +132,15 @@ pub static ACCELERATION_STRUCTURE_GEOMETRY_TRIANGLES_DATA_KHR_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("vertexFormat", 16, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("vertexData", 24, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT)),
-        f("vertexStride", 32, 1, Ty::U64),
-        f("maxVertex", 40, 1, Ty::U32),
-        f("indexType", 44, 1, Ty::Enum(&INDEX_TYPE_ENUM)),
-        f("indexData", 48, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT)),
-        f("transformData", 56, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vertexFormat", at: 16, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexData", at: 24, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexStride", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxVertex", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexType", at: 44, ty: Ty::Enum(&INDEX_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexData", at: 48, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "transformData", at: 56, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
@@ -153,16 +148,15 @@ pub static ACCELERATION_STRUCTURE_GEOMETRY_TRIANGLES_DATA_KHR_LAYOUT: Layout = L
         Work::DeviceOrHost { at: 48 },
         Work::DeviceOrHost { at: 56 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct TransformMatrixKHR {
     pub matrix: [[f32; 4]; 3],
 }
-structure!(TransformMatrixKHR, TRANSFORM_MATRIX_KHR_LAYOUT, 48);
+structure!(TransformMatrixKHR, TRANSFORM_MATRIX_KHR_LAYOUT);
 pub static TRANSFORM_MATRIX_KHR_LAYOUT: Layout = Layout {
     name: "VkTransformMatrixKHR",
     size: 48,
@@ -171,7 +165,7 @@ pub static TRANSFORM_MATRIX_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("matrix", 0, 12, Ty::F32),
+        Field { name: "matrix", at: 0, ty: Ty::F32, count: 12, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -179,7 +173,6 @@ pub static TRANSFORM_MATRIX_KHR_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureBuildGeometryInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -193,7 +186,7 @@ pub struct AccelerationStructureBuildGeometryInfoKHR {
     pub pp_geometries: Ptr<Ptr<AccelerationStructureGeometryKHR>>,
     pub scratch_data: DeviceOrHostAddressKHR,
 }
-structure!(AccelerationStructureBuildGeometryInfoKHR, ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT, 80);
+structure!(AccelerationStructureBuildGeometryInfoKHR, ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT);
 pub static ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureBuildGeometryInfoKHR",
     size: 80,
@@ -202,39 +195,38 @@ pub static ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("type", 16, 1, Ty::Enum(&ACCELERATION_STRUCTURE_TYPE_KHR_ENUM)),
-        f("flags", 20, 1, Ty::Flags(&BUILD_ACCELERATION_STRUCTURE_FLAG_BITS_KHR_ENUM)).optional(),
-        f("mode", 24, 1, Ty::Enum(&BUILD_ACCELERATION_STRUCTURE_MODE_KHR_ENUM)),
-        f("srcAccelerationStructure", 32, 1, Ty::Handle(HandleType::AccelerationStructureKHR)).optional(),
-        f("dstAccelerationStructure", 40, 1, Ty::Handle(HandleType::AccelerationStructureKHR)).optional(),
-        f("geometryCount", 48, 1, Ty::U32).optional(),
-        f("pGeometries", 56, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_KHR_LAYOUT), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("ppGeometries", 64, 1, Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("scratchData", 72, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_KHR_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "type", at: 16, ty: Ty::Enum(&ACCELERATION_STRUCTURE_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 20, ty: Ty::Flags(&BUILD_ACCELERATION_STRUCTURE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "mode", at: 24, ty: Ty::Enum(&BUILD_ACCELERATION_STRUCTURE_MODE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcAccelerationStructure", at: 32, ty: Ty::Handle(HandleType::AccelerationStructureKHR), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstAccelerationStructure", at: 40, ty: Ty::Handle(HandleType::AccelerationStructureKHR), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "geometryCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pGeometries", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "ppGeometries", at: 64, ty: Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "scratchData", at: 72, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 32, count: 1, ty: HandleType::AccelerationStructureKHR },
         Work::Handles { at: 40, count: 1, ty: HandleType::AccelerationStructureKHR },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_KHR_LAYOUT), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::DeviceOrHost { at: 72 },
     ],
-    gaps: &[s(4, 4), s(28, 4), s(52, 4)],
-    keep: &[s(0, 4), s(48, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 48, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureGeometryAabbsDataKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub data: DeviceOrHostAddressConstKHR,
     pub stride: u64,
 }
-structure!(AccelerationStructureGeometryAabbsDataKHR, ACCELERATION_STRUCTURE_GEOMETRY_AABBS_DATA_KHR_LAYOUT, 32);
+structure!(AccelerationStructureGeometryAabbsDataKHR, ACCELERATION_STRUCTURE_GEOMETRY_AABBS_DATA_KHR_LAYOUT);
 pub static ACCELERATION_STRUCTURE_GEOMETRY_AABBS_DATA_KHR_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureGeometryAabbsDataKHR",
     size: 32,
@@ -243,28 +235,27 @@ pub static ACCELERATION_STRUCTURE_GEOMETRY_AABBS_DATA_KHR_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("data", 16, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT)),
-        f("stride", 24, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "data", at: 16, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::DeviceOrHost { at: 16 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureInstanceKHR {
     pub transform: TransformMatrixKHR,
     pub bits_0: u32,
     pub bits_1: u32,
     pub acceleration_structure_reference: u64,
 }
-structure!(AccelerationStructureInstanceKHR, ACCELERATION_STRUCTURE_INSTANCE_KHR_LAYOUT, 64);
+structure!(AccelerationStructureInstanceKHR, ACCELERATION_STRUCTURE_INSTANCE_KHR_LAYOUT);
 pub static ACCELERATION_STRUCTURE_INSTANCE_KHR_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureInstanceKHR",
     size: 64,
@@ -273,12 +264,12 @@ pub static ACCELERATION_STRUCTURE_INSTANCE_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("transform", 0, 1, Ty::Struct(&TRANSFORM_MATRIX_KHR_LAYOUT)),
-        f("instanceCustomIndex", 48, 1, Ty::Bits { shift: 0, width: 24 }).optional(),
-        f("mask", 48, 1, Ty::Bits { shift: 24, width: 8 }).optional(),
-        f("instanceShaderBindingTableRecordOffset", 52, 1, Ty::Bits { shift: 0, width: 24 }).optional(),
-        f("flags", 52, 1, Ty::Bits { shift: 24, width: 8 }).optional(),
-        f("accelerationStructureReference", 56, 1, Ty::U64),
+        Field { name: "transform", at: 0, ty: Ty::Struct(&TRANSFORM_MATRIX_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "instanceCustomIndex", at: 48, ty: Ty::Bits { shift: 0, width: 24 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "mask", at: 48, ty: Ty::Bits { shift: 24, width: 8 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "instanceShaderBindingTableRecordOffset", at: 52, ty: Ty::Bits { shift: 0, width: 24 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 52, ty: Ty::Bits { shift: 24, width: 8 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "accelerationStructureReference", at: 56, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -286,14 +277,13 @@ pub static ACCELERATION_STRUCTURE_INSTANCE_KHR_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureGeometryInstancesDataKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub array_of_pointers: Bool32,
     pub data: DeviceOrHostAddressConstKHR,
 }
-structure!(AccelerationStructureGeometryInstancesDataKHR, ACCELERATION_STRUCTURE_GEOMETRY_INSTANCES_DATA_KHR_LAYOUT, 32);
+structure!(AccelerationStructureGeometryInstancesDataKHR, ACCELERATION_STRUCTURE_GEOMETRY_INSTANCES_DATA_KHR_LAYOUT);
 pub static ACCELERATION_STRUCTURE_GEOMETRY_INSTANCES_DATA_KHR_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureGeometryInstancesDataKHR",
     size: 32,
@@ -302,25 +292,24 @@ pub static ACCELERATION_STRUCTURE_GEOMETRY_INSTANCES_DATA_KHR_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("arrayOfPointers", 16, 1, Ty::Bool32),
-        f("data", 24, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "arrayOfPointers", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "data", at: 24, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::DeviceOrHost { at: 24 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureGeometryDataKHR {
     pub words: [u64; 8],
 }
-structure!(AccelerationStructureGeometryDataKHR, ACCELERATION_STRUCTURE_GEOMETRY_DATA_KHR_LAYOUT, 64);
+structure!(AccelerationStructureGeometryDataKHR, ACCELERATION_STRUCTURE_GEOMETRY_DATA_KHR_LAYOUT);
 pub static ACCELERATION_STRUCTURE_GEOMETRY_DATA_KHR_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureGeometryDataKHR",
     size: 64,
@@ -329,9 +318,9 @@ pub static ACCELERATION_STRUCTURE_GEOMETRY_DATA_KHR_LAYOUT: Layout = Layout {
     is_union: true,
     returned_only: false,
     fields: &[
-        f("triangles", 0, 1, Ty::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_TRIANGLES_DATA_KHR_LAYOUT)),
-        f("aabbs", 0, 1, Ty::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_AABBS_DATA_KHR_LAYOUT)),
-        f("instances", 0, 1, Ty::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_INSTANCES_DATA_KHR_LAYOUT)),
+        Field { name: "triangles", at: 0, ty: Ty::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_TRIANGLES_DATA_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "aabbs", at: 0, ty: Ty::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_AABBS_DATA_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "instances", at: 0, ty: Ty::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_INSTANCES_DATA_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
@@ -353,7 +342,6 @@ union_members!(AccelerationStructureGeometryDataKHR {
 });
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureGeometryKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -361,7 +349,7 @@ pub struct AccelerationStructureGeometryKHR {
     pub geometry: AccelerationStructureGeometryDataKHR,
     pub flags: GeometryFlagsKHR,
 }
-structure!(AccelerationStructureGeometryKHR, ACCELERATION_STRUCTURE_GEOMETRY_KHR_LAYOUT, 96);
+structure!(AccelerationStructureGeometryKHR, ACCELERATION_STRUCTURE_GEOMETRY_KHR_LAYOUT);
 pub static ACCELERATION_STRUCTURE_GEOMETRY_KHR_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureGeometryKHR",
     size: 96,
@@ -370,26 +358,25 @@ pub static ACCELERATION_STRUCTURE_GEOMETRY_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("geometryType", 16, 1, Ty::Enum(&GEOMETRY_TYPE_KHR_ENUM)),
-        f("geometry", 24, 1, Ty::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_DATA_KHR_LAYOUT)),
-        f("flags", 88, 1, Ty::Flags(&GEOMETRY_FLAG_BITS_KHR_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "geometryType", at: 16, ty: Ty::Enum(&GEOMETRY_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "geometry", at: 24, ty: Ty::Struct(&ACCELERATION_STRUCTURE_GEOMETRY_DATA_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 88, ty: Ty::Flags(&GEOMETRY_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Select { union: s(24, 64), selector: here(16, 4), cases: &[
-            Case { values: &[0], field: 0, size: 64, work: &[Work::Chain { at: 32 }, Work::DeviceOrHost { at: 48 }, Work::DeviceOrHost { at: 72 }, Work::DeviceOrHost { at: 80 }], gaps: &[s(28, 4), s(44, 4)] },
-            Case { values: &[1], field: 1, size: 32, work: &[Work::Chain { at: 32 }, Work::DeviceOrHost { at: 40 }], gaps: &[s(28, 4)] },
-            Case { values: &[2], field: 2, size: 32, work: &[Work::Chain { at: 32 }, Work::DeviceOrHost { at: 48 }], gaps: &[s(28, 4), s(44, 4)] },
+        Work::Select { union: Span { at: 24, size: 64 }, selector: Place { through: Place::HERE, at: 16, width: 4 }, cases: &[
+            Case { values: &[0], field: 0, size: 64, work: &[Work::Chain { at: 32 }, Work::DeviceOrHost { at: 48 }, Work::DeviceOrHost { at: 72 }, Work::DeviceOrHost { at: 80 }], gaps: &[Span { at: 28, size: 4 }, Span { at: 44, size: 4 }] },
+            Case { values: &[1], field: 1, size: 32, work: &[Work::Chain { at: 32 }, Work::DeviceOrHost { at: 40 }], gaps: &[Span { at: 28, size: 4 }] },
+            Case { values: &[2], field: 2, size: 32, work: &[Work::Chain { at: 32 }, Work::DeviceOrHost { at: 48 }], gaps: &[Span { at: 28, size: 4 }, Span { at: 44, size: 4 }] },
         ] },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(92, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 92, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -400,7 +387,7 @@ pub struct AccelerationStructureCreateInfoKHR {
     pub type_: AccelerationStructureTypeKHR,
     pub device_address: u64,
 }
-structure!(AccelerationStructureCreateInfoKHR, ACCELERATION_STRUCTURE_CREATE_INFO_KHR_LAYOUT, 64);
+structure!(AccelerationStructureCreateInfoKHR, ACCELERATION_STRUCTURE_CREATE_INFO_KHR_LAYOUT);
 pub static ACCELERATION_STRUCTURE_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureCreateInfoKHR",
     size: 64,
@@ -409,34 +396,33 @@ pub static ACCELERATION_STRUCTURE_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("createFlags", 16, 1, Ty::Flags(&ACCELERATION_STRUCTURE_CREATE_FLAG_BITS_KHR_ENUM)).optional(),
-        f("buffer", 24, 1, Ty::Handle(HandleType::Buffer)),
-        f("offset", 32, 1, Ty::U64),
-        f("size", 40, 1, Ty::U64),
-        f("type", 48, 1, Ty::Enum(&ACCELERATION_STRUCTURE_TYPE_KHR_ENUM)),
-        f("deviceAddress", 56, 1, Ty::DeviceAddress).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "createFlags", at: 16, ty: Ty::Flags(&ACCELERATION_STRUCTURE_CREATE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "buffer", at: 24, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 40, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "type", at: 48, ty: Ty::Enum(&ACCELERATION_STRUCTURE_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceAddress", at: 56, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(52, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(AccelerationStructureKHR, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct WriteDescriptorSetAccelerationStructureKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub acceleration_structure_count: u32,
     pub p_acceleration_structures: Ptr<AccelerationStructureKHR>,
 }
-structure!(WriteDescriptorSetAccelerationStructureKHR, WRITE_DESCRIPTOR_SET_ACCELERATION_STRUCTURE_KHR_LAYOUT, 32);
+structure!(WriteDescriptorSetAccelerationStructureKHR, WRITE_DESCRIPTOR_SET_ACCELERATION_STRUCTURE_KHR_LAYOUT);
 pub static WRITE_DESCRIPTOR_SET_ACCELERATION_STRUCTURE_KHR_LAYOUT: Layout = Layout {
     name: "VkWriteDescriptorSetAccelerationStructureKHR",
     size: 32,
@@ -445,21 +431,20 @@ pub static WRITE_DESCRIPTOR_SET_ACCELERATION_STRUCTURE_KHR_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("accelerationStructureCount", 16, 1, Ty::U32),
-        f("pAccelerationStructures", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "accelerationStructureCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAccelerationStructures", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceAccelerationStructureFeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -469,7 +454,7 @@ pub struct PhysicalDeviceAccelerationStructureFeaturesKHR {
     pub acceleration_structure_host_commands: Bool32,
     pub descriptor_binding_acceleration_structure_update_after_bind: Bool32,
 }
-structure!(PhysicalDeviceAccelerationStructureFeaturesKHR, PHYSICAL_DEVICE_ACCELERATION_STRUCTURE_FEATURES_KHR_LAYOUT, 40);
+structure!(PhysicalDeviceAccelerationStructureFeaturesKHR, PHYSICAL_DEVICE_ACCELERATION_STRUCTURE_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_ACCELERATION_STRUCTURE_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceAccelerationStructureFeaturesKHR",
     size: 40,
@@ -478,23 +463,22 @@ pub static PHYSICAL_DEVICE_ACCELERATION_STRUCTURE_FEATURES_KHR_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("accelerationStructure", 16, 1, Ty::Bool32),
-        f("accelerationStructureCaptureReplay", 20, 1, Ty::Bool32),
-        f("accelerationStructureIndirectBuild", 24, 1, Ty::Bool32),
-        f("accelerationStructureHostCommands", 28, 1, Ty::Bool32),
-        f("descriptorBindingAccelerationStructureUpdateAfterBind", 32, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "accelerationStructure", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "accelerationStructureCaptureReplay", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "accelerationStructureIndirectBuild", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "accelerationStructureHostCommands", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorBindingAccelerationStructureUpdateAfterBind", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceAccelerationStructurePropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -507,7 +491,7 @@ pub struct PhysicalDeviceAccelerationStructurePropertiesKHR {
     pub max_descriptor_set_update_after_bind_acceleration_structures: u32,
     pub min_acceleration_structure_scratch_offset_alignment: u32,
 }
-structure!(PhysicalDeviceAccelerationStructurePropertiesKHR, PHYSICAL_DEVICE_ACCELERATION_STRUCTURE_PROPERTIES_KHR_LAYOUT, 64);
+structure!(PhysicalDeviceAccelerationStructurePropertiesKHR, PHYSICAL_DEVICE_ACCELERATION_STRUCTURE_PROPERTIES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_ACCELERATION_STRUCTURE_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceAccelerationStructurePropertiesKHR",
     size: 64,
@@ -516,32 +500,31 @@ pub static PHYSICAL_DEVICE_ACCELERATION_STRUCTURE_PROPERTIES_KHR_LAYOUT: Layout 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxGeometryCount", 16, 1, Ty::U64),
-        f("maxInstanceCount", 24, 1, Ty::U64),
-        f("maxPrimitiveCount", 32, 1, Ty::U64),
-        f("maxPerStageDescriptorAccelerationStructures", 40, 1, Ty::U32),
-        f("maxPerStageDescriptorUpdateAfterBindAccelerationStructures", 44, 1, Ty::U32),
-        f("maxDescriptorSetAccelerationStructures", 48, 1, Ty::U32),
-        f("maxDescriptorSetUpdateAfterBindAccelerationStructures", 52, 1, Ty::U32),
-        f("minAccelerationStructureScratchOffsetAlignment", 56, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxGeometryCount", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxInstanceCount", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPrimitiveCount", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorAccelerationStructures", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPerStageDescriptorUpdateAfterBindAccelerationStructures", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetAccelerationStructures", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUpdateAfterBindAccelerationStructures", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minAccelerationStructureScratchOffsetAlignment", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(60, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 60, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureDeviceAddressInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub acceleration_structure: AccelerationStructureKHR,
 }
-structure!(AccelerationStructureDeviceAddressInfoKHR, ACCELERATION_STRUCTURE_DEVICE_ADDRESS_INFO_KHR_LAYOUT, 24);
+structure!(AccelerationStructureDeviceAddressInfoKHR, ACCELERATION_STRUCTURE_DEVICE_ADDRESS_INFO_KHR_LAYOUT);
 pub static ACCELERATION_STRUCTURE_DEVICE_ADDRESS_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureDeviceAddressInfoKHR",
     size: 24,
@@ -550,26 +533,25 @@ pub static ACCELERATION_STRUCTURE_DEVICE_ADDRESS_INFO_KHR_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("accelerationStructure", 16, 1, Ty::Handle(HandleType::AccelerationStructureKHR)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "accelerationStructure", at: 16, ty: Ty::Handle(HandleType::AccelerationStructureKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::AccelerationStructureKHR },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureVersionInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_version_data: Ptr<u8>,
 }
-structure!(AccelerationStructureVersionInfoKHR, ACCELERATION_STRUCTURE_VERSION_INFO_KHR_LAYOUT, 24);
+structure!(AccelerationStructureVersionInfoKHR, ACCELERATION_STRUCTURE_VERSION_INFO_KHR_LAYOUT);
 pub static ACCELERATION_STRUCTURE_VERSION_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureVersionInfoKHR",
     size: 24,
@@ -578,20 +560,19 @@ pub static ACCELERATION_STRUCTURE_VERSION_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pVersionData", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::Fixed(32), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pVersionData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::Fixed(32), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::Fixed(32), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CopyAccelerationStructureToMemoryInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -599,7 +580,7 @@ pub struct CopyAccelerationStructureToMemoryInfoKHR {
     pub dst: DeviceOrHostAddressKHR,
     pub mode: CopyAccelerationStructureModeKHR,
 }
-structure!(CopyAccelerationStructureToMemoryInfoKHR, COPY_ACCELERATION_STRUCTURE_TO_MEMORY_INFO_KHR_LAYOUT, 40);
+structure!(CopyAccelerationStructureToMemoryInfoKHR, COPY_ACCELERATION_STRUCTURE_TO_MEMORY_INFO_KHR_LAYOUT);
 pub static COPY_ACCELERATION_STRUCTURE_TO_MEMORY_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkCopyAccelerationStructureToMemoryInfoKHR",
     size: 40,
@@ -608,23 +589,22 @@ pub static COPY_ACCELERATION_STRUCTURE_TO_MEMORY_INFO_KHR_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("src", 16, 1, Ty::Handle(HandleType::AccelerationStructureKHR)),
-        f("dst", 24, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_KHR_LAYOUT)),
-        f("mode", 32, 1, Ty::Enum(&COPY_ACCELERATION_STRUCTURE_MODE_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "src", at: 16, ty: Ty::Handle(HandleType::AccelerationStructureKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dst", at: 24, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "mode", at: 32, ty: Ty::Enum(&COPY_ACCELERATION_STRUCTURE_MODE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::AccelerationStructureKHR },
         Work::DeviceOrHost { at: 24 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CopyMemoryToAccelerationStructureInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -632,7 +612,7 @@ pub struct CopyMemoryToAccelerationStructureInfoKHR {
     pub dst: AccelerationStructureKHR,
     pub mode: CopyAccelerationStructureModeKHR,
 }
-structure!(CopyMemoryToAccelerationStructureInfoKHR, COPY_MEMORY_TO_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT, 40);
+structure!(CopyMemoryToAccelerationStructureInfoKHR, COPY_MEMORY_TO_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT);
 pub static COPY_MEMORY_TO_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkCopyMemoryToAccelerationStructureInfoKHR",
     size: 40,
@@ -641,23 +621,22 @@ pub static COPY_MEMORY_TO_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("src", 16, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT)),
-        f("dst", 24, 1, Ty::Handle(HandleType::AccelerationStructureKHR)),
-        f("mode", 32, 1, Ty::Enum(&COPY_ACCELERATION_STRUCTURE_MODE_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "src", at: 16, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dst", at: 24, ty: Ty::Handle(HandleType::AccelerationStructureKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "mode", at: 32, ty: Ty::Enum(&COPY_ACCELERATION_STRUCTURE_MODE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::DeviceOrHost { at: 16 },
         Work::Handles { at: 24, count: 1, ty: HandleType::AccelerationStructureKHR },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CopyAccelerationStructureInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -665,7 +644,7 @@ pub struct CopyAccelerationStructureInfoKHR {
     pub dst: AccelerationStructureKHR,
     pub mode: CopyAccelerationStructureModeKHR,
 }
-structure!(CopyAccelerationStructureInfoKHR, COPY_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT, 40);
+structure!(CopyAccelerationStructureInfoKHR, COPY_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT);
 pub static COPY_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkCopyAccelerationStructureInfoKHR",
     size: 40,
@@ -674,23 +653,22 @@ pub static COPY_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("src", 16, 1, Ty::Handle(HandleType::AccelerationStructureKHR)),
-        f("dst", 24, 1, Ty::Handle(HandleType::AccelerationStructureKHR)),
-        f("mode", 32, 1, Ty::Enum(&COPY_ACCELERATION_STRUCTURE_MODE_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "src", at: 16, ty: Ty::Handle(HandleType::AccelerationStructureKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dst", at: 24, ty: Ty::Handle(HandleType::AccelerationStructureKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "mode", at: 32, ty: Ty::Enum(&COPY_ACCELERATION_STRUCTURE_MODE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::AccelerationStructureKHR },
         Work::Handles { at: 24, count: 1, ty: HandleType::AccelerationStructureKHR },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureBuildSizesInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -698,7 +676,7 @@ pub struct AccelerationStructureBuildSizesInfoKHR {
     pub update_scratch_size: u64,
     pub build_scratch_size: u64,
 }
-structure!(AccelerationStructureBuildSizesInfoKHR, ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT, 40);
+structure!(AccelerationStructureBuildSizesInfoKHR, ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT);
 pub static ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureBuildSizesInfoKHR",
     size: 40,
@@ -707,17 +685,17 @@ pub static ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("accelerationStructureSize", 16, 1, Ty::U64),
-        f("updateScratchSize", 24, 1, Ty::U64),
-        f("buildScratchSize", 32, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "accelerationStructureSize", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "updateScratchSize", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "buildScratchSize", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(AccelerationStructureTypeKHR, i32);
@@ -917,14 +895,13 @@ pub static BUILD_ACCELERATION_STRUCTURE_MODE_KHR_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateAccelerationStructureKHRParams {
     pub device: Device,
     pub p_create_info: Ptr<AccelerationStructureCreateInfoKHR>,
     pub p_allocator: Ptr<Opaque>,
     pub p_acceleration_structure: Ptr<AccelerationStructureKHR>,
 }
-structure!(CreateAccelerationStructureKHRParams, CREATE_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT, 32);
+image!(CreateAccelerationStructureKHRParams, CREATE_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT);
 pub static CREATE_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateAccelerationStructureKHR",
     size: 32,
@@ -933,10 +910,10 @@ pub static CREATE_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pAccelerationStructure", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pAccelerationStructure", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -949,12 +926,11 @@ pub static CREATE_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateAccelerationStructureKHROutputs {
     pub result: Result,
     pub p_acceleration_structure: Ptr<AccelerationStructureKHR>,
 }
-structure!(CreateAccelerationStructureKHROutputs, CREATE_ACCELERATION_STRUCTURE_KHR_OUTPUTS_LAYOUT, 16);
+image!(CreateAccelerationStructureKHROutputs, CREATE_ACCELERATION_STRUCTURE_KHR_OUTPUTS_LAYOUT);
 pub static CREATE_ACCELERATION_STRUCTURE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateAccelerationStructureKHR:outputs",
     size: 16,
@@ -963,13 +939,13 @@ pub static CREATE_ACCELERATION_STRUCTURE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pAccelerationStructure", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAccelerationStructure", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateAccelerationStructureKHR = unsafe extern "system" fn(Device, Ptr<AccelerationStructureCreateInfoKHR>, Ptr<Opaque>, Ptr<AccelerationStructureKHR>) -> Result;
@@ -987,13 +963,12 @@ pub static CREATE_ACCELERATION_STRUCTURE_KHR_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyAccelerationStructureKHRParams {
     pub device: Device,
     pub acceleration_structure: AccelerationStructureKHR,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyAccelerationStructureKHRParams, DESTROY_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT, 24);
+image!(DestroyAccelerationStructureKHRParams, DESTROY_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT);
 pub static DESTROY_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyAccelerationStructureKHR",
     size: 24,
@@ -1002,9 +977,9 @@ pub static DESTROY_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("accelerationStructure", 8, 1, Ty::Handle(HandleType::AccelerationStructureKHR)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "accelerationStructure", at: 8, ty: Ty::Handle(HandleType::AccelerationStructureKHR), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1025,14 +1000,13 @@ pub static DESTROY_ACCELERATION_STRUCTURE_KHR_COMMAND: CommandDesc = CommandDesc
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBuildAccelerationStructuresKHRParams {
     pub command_buffer: CommandBuffer,
     pub info_count: u32,
     pub p_infos: Ptr<AccelerationStructureBuildGeometryInfoKHR>,
     pub pp_build_range_infos: Ptr<Ptr<AccelerationStructureBuildRangeInfoKHR>>,
 }
-structure!(CmdBuildAccelerationStructuresKHRParams, CMD_BUILD_ACCELERATION_STRUCTURES_KHR_PARAMS_LAYOUT, 32);
+image!(CmdBuildAccelerationStructuresKHRParams, CMD_BUILD_ACCELERATION_STRUCTURES_KHR_PARAMS_LAYOUT);
 pub static CMD_BUILD_ACCELERATION_STRUCTURES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBuildAccelerationStructuresKHR",
     size: 32,
@@ -1041,18 +1015,18 @@ pub static CMD_BUILD_ACCELERATION_STRUCTURES_KHR_PARAMS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("infoCount", 8, 1, Ty::U32),
-        f("pInfos", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("ppBuildRangeInfos", 24, 1, Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_RANGE_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::GeometriesOfBuild), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "infoCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ppBuildRangeInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_RANGE_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::GeometriesOfBuild), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_RANGE_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::GeometriesOfBuild), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_RANGE_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::GeometriesOfBuild), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 pub type FnCmdBuildAccelerationStructuresKHR = unsafe extern "system" fn(CommandBuffer, u32, Ptr<AccelerationStructureBuildGeometryInfoKHR>, Ptr<Ptr<AccelerationStructureBuildRangeInfoKHR>>);
 pub static CMD_BUILD_ACCELERATION_STRUCTURES_KHR_COMMAND: CommandDesc = CommandDesc {
@@ -1065,7 +1039,6 @@ pub static CMD_BUILD_ACCELERATION_STRUCTURES_KHR_COMMAND: CommandDesc = CommandD
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBuildAccelerationStructuresIndirectKHRParams {
     pub command_buffer: CommandBuffer,
     pub info_count: u32,
@@ -1074,7 +1047,7 @@ pub struct CmdBuildAccelerationStructuresIndirectKHRParams {
     pub p_indirect_strides: Ptr<u32>,
     pub pp_max_primitive_counts: Ptr<Ptr<u32>>,
 }
-structure!(CmdBuildAccelerationStructuresIndirectKHRParams, CMD_BUILD_ACCELERATION_STRUCTURES_INDIRECT_KHR_PARAMS_LAYOUT, 48);
+image!(CmdBuildAccelerationStructuresIndirectKHRParams, CMD_BUILD_ACCELERATION_STRUCTURES_INDIRECT_KHR_PARAMS_LAYOUT);
 pub static CMD_BUILD_ACCELERATION_STRUCTURES_INDIRECT_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBuildAccelerationStructuresIndirectKHR",
     size: 48,
@@ -1083,22 +1056,22 @@ pub static CMD_BUILD_ACCELERATION_STRUCTURES_INDIRECT_KHR_PARAMS_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("infoCount", 8, 1, Ty::U32),
-        f("pInfos", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pIndirectDeviceAddresses", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pIndirectStrides", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("ppMaxPrimitiveCounts", 40, 1, Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Values(4), len: Len::Rule(LenRule::GeometriesOfBuild), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "infoCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndirectDeviceAddresses", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndirectStrides", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ppMaxPrimitiveCounts", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Values(4), len: Len::Rule(LenRule::GeometriesOfBuild), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Values(4), len: Len::Rule(LenRule::GeometriesOfBuild), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Values(4), len: Len::Rule(LenRule::GeometriesOfBuild), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 pub type FnCmdBuildAccelerationStructuresIndirectKHR = unsafe extern "system" fn(CommandBuffer, u32, Ptr<AccelerationStructureBuildGeometryInfoKHR>, Ptr<u64>, Ptr<u32>, Ptr<Ptr<u32>>);
 pub static CMD_BUILD_ACCELERATION_STRUCTURES_INDIRECT_KHR_COMMAND: CommandDesc = CommandDesc {
@@ -1111,7 +1084,6 @@ pub static CMD_BUILD_ACCELERATION_STRUCTURES_INDIRECT_KHR_COMMAND: CommandDesc =
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct BuildAccelerationStructuresKHRParams {
     pub device: Device,
     pub deferred_operation: DeferredOperationKHR,
@@ -1119,7 +1091,7 @@ pub struct BuildAccelerationStructuresKHRParams {
     pub p_infos: Ptr<AccelerationStructureBuildGeometryInfoKHR>,
     pub pp_build_range_infos: Ptr<Ptr<AccelerationStructureBuildRangeInfoKHR>>,
 }
-structure!(BuildAccelerationStructuresKHRParams, BUILD_ACCELERATION_STRUCTURES_KHR_PARAMS_LAYOUT, 40);
+image!(BuildAccelerationStructuresKHRParams, BUILD_ACCELERATION_STRUCTURES_KHR_PARAMS_LAYOUT);
 pub static BUILD_ACCELERATION_STRUCTURES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkBuildAccelerationStructuresKHR",
     size: 40,
@@ -1128,28 +1100,27 @@ pub static BUILD_ACCELERATION_STRUCTURES_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("deferredOperation", 8, 1, Ty::Handle(HandleType::DeferredOperationKHR)).optional(),
-        f("infoCount", 16, 1, Ty::U32),
-        f("pInfos", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("ppBuildRangeInfos", 32, 1, Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_RANGE_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::GeometriesOfBuild), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deferredOperation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "infoCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ppBuildRangeInfos", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_RANGE_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::GeometriesOfBuild), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_RANGE_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::GeometriesOfBuild), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_RANGE_INFO_KHR_LAYOUT), len: Len::Rule(LenRule::GeometriesOfBuild), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(20, 4)],
-    keep: &[s(16, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
+    keep: &[Span { at: 16, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct BuildAccelerationStructuresKHROutputs {
     pub result: Result,
 }
-structure!(BuildAccelerationStructuresKHROutputs, BUILD_ACCELERATION_STRUCTURES_KHR_OUTPUTS_LAYOUT, 8);
+image!(BuildAccelerationStructuresKHROutputs, BUILD_ACCELERATION_STRUCTURES_KHR_OUTPUTS_LAYOUT);
 pub static BUILD_ACCELERATION_STRUCTURES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkBuildAccelerationStructuresKHR:outputs",
     size: 8,
@@ -1158,10 +1129,10 @@ pub static BUILD_ACCELERATION_STRUCTURES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnBuildAccelerationStructuresKHR = unsafe extern "system" fn(Device, DeferredOperationKHR, u32, Ptr<AccelerationStructureBuildGeometryInfoKHR>, Ptr<Ptr<AccelerationStructureBuildRangeInfoKHR>>) -> Result;
@@ -1179,13 +1150,12 @@ pub static BUILD_ACCELERATION_STRUCTURES_KHR_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CopyAccelerationStructureKHRParams {
     pub device: Device,
     pub deferred_operation: DeferredOperationKHR,
     pub p_info: Ptr<CopyAccelerationStructureInfoKHR>,
 }
-structure!(CopyAccelerationStructureKHRParams, COPY_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT, 24);
+image!(CopyAccelerationStructureKHRParams, COPY_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT);
 pub static COPY_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCopyAccelerationStructureKHR",
     size: 24,
@@ -1194,9 +1164,9 @@ pub static COPY_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("deferredOperation", 8, 1, Ty::Handle(HandleType::DeferredOperationKHR)).optional(),
-        f("pInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deferredOperation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1208,11 +1178,10 @@ pub static COPY_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CopyAccelerationStructureKHROutputs {
     pub result: Result,
 }
-structure!(CopyAccelerationStructureKHROutputs, COPY_ACCELERATION_STRUCTURE_KHR_OUTPUTS_LAYOUT, 8);
+image!(CopyAccelerationStructureKHROutputs, COPY_ACCELERATION_STRUCTURE_KHR_OUTPUTS_LAYOUT);
 pub static COPY_ACCELERATION_STRUCTURE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCopyAccelerationStructureKHR:outputs",
     size: 8,
@@ -1221,10 +1190,10 @@ pub static COPY_ACCELERATION_STRUCTURE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCopyAccelerationStructureKHR = unsafe extern "system" fn(Device, DeferredOperationKHR, Ptr<CopyAccelerationStructureInfoKHR>) -> Result;
@@ -1242,13 +1211,12 @@ pub static COPY_ACCELERATION_STRUCTURE_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CopyAccelerationStructureToMemoryKHRParams {
     pub device: Device,
     pub deferred_operation: DeferredOperationKHR,
     pub p_info: Ptr<CopyAccelerationStructureToMemoryInfoKHR>,
 }
-structure!(CopyAccelerationStructureToMemoryKHRParams, COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_PARAMS_LAYOUT, 24);
+image!(CopyAccelerationStructureToMemoryKHRParams, COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_PARAMS_LAYOUT);
 pub static COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCopyAccelerationStructureToMemoryKHR",
     size: 24,
@@ -1257,9 +1225,9 @@ pub static COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_PARAMS_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("deferredOperation", 8, 1, Ty::Handle(HandleType::DeferredOperationKHR)).optional(),
-        f("pInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_ACCELERATION_STRUCTURE_TO_MEMORY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deferredOperation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_ACCELERATION_STRUCTURE_TO_MEMORY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1271,11 +1239,10 @@ pub static COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_PARAMS_LAYOUT: Layout = Lay
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CopyAccelerationStructureToMemoryKHROutputs {
     pub result: Result,
 }
-structure!(CopyAccelerationStructureToMemoryKHROutputs, COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_OUTPUTS_LAYOUT, 8);
+image!(CopyAccelerationStructureToMemoryKHROutputs, COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_OUTPUTS_LAYOUT);
 pub static COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCopyAccelerationStructureToMemoryKHR:outputs",
     size: 8,
@@ -1284,10 +1251,10 @@ pub static COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_OUTPUTS_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCopyAccelerationStructureToMemoryKHR = unsafe extern "system" fn(Device, DeferredOperationKHR, Ptr<CopyAccelerationStructureToMemoryInfoKHR>) -> Result;
@@ -1305,13 +1272,12 @@ pub static COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_COMMAND: CommandDesc = Comm
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CopyMemoryToAccelerationStructureKHRParams {
     pub device: Device,
     pub deferred_operation: DeferredOperationKHR,
     pub p_info: Ptr<CopyMemoryToAccelerationStructureInfoKHR>,
 }
-structure!(CopyMemoryToAccelerationStructureKHRParams, COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT, 24);
+image!(CopyMemoryToAccelerationStructureKHRParams, COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT);
 pub static COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCopyMemoryToAccelerationStructureKHR",
     size: 24,
@@ -1320,9 +1286,9 @@ pub static COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("deferredOperation", 8, 1, Ty::Handle(HandleType::DeferredOperationKHR)).optional(),
-        f("pInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MEMORY_TO_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deferredOperation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MEMORY_TO_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1334,11 +1300,10 @@ pub static COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT: Layout = Lay
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CopyMemoryToAccelerationStructureKHROutputs {
     pub result: Result,
 }
-structure!(CopyMemoryToAccelerationStructureKHROutputs, COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_OUTPUTS_LAYOUT, 8);
+image!(CopyMemoryToAccelerationStructureKHROutputs, COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_OUTPUTS_LAYOUT);
 pub static COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCopyMemoryToAccelerationStructureKHR:outputs",
     size: 8,
@@ -1347,10 +1312,10 @@ pub static COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_OUTPUTS_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCopyMemoryToAccelerationStructureKHR = unsafe extern "system" fn(Device, DeferredOperationKHR, Ptr<CopyMemoryToAccelerationStructureInfoKHR>) -> Result;
@@ -1368,7 +1333,6 @@ pub static COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_COMMAND: CommandDesc = Comm
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct WriteAccelerationStructuresPropertiesKHRParams {
     pub device: Device,
     pub acceleration_structure_count: u32,
@@ -1378,7 +1342,7 @@ pub struct WriteAccelerationStructuresPropertiesKHRParams {
     pub p_data: Ptr<u8>,
     pub stride: u64,
 }
-structure!(WriteAccelerationStructuresPropertiesKHRParams, WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_PARAMS_LAYOUT, 56);
+image!(WriteAccelerationStructuresPropertiesKHRParams, WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_PARAMS_LAYOUT);
 pub static WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkWriteAccelerationStructuresPropertiesKHR",
     size: 56,
@@ -1387,31 +1351,30 @@ pub static WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_PARAMS_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("accelerationStructureCount", 8, 1, Ty::U32),
-        f("pAccelerationStructures", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("queryType", 24, 1, Ty::Enum(&QUERY_TYPE_ENUM)),
-        f("dataSize", 32, 1, Ty::Size),
-        f("pData", 40, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(32, 8)), read: Read::Always, direction: Direction::Out, stride: None })),
-        f("stride", 48, 1, Ty::Size),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "accelerationStructureCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAccelerationStructures", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queryType", at: 24, ty: Ty::Enum(&QUERY_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dataSize", at: 32, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 32, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 48, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(32, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 32, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4), s(28, 4)],
-    keep: &[s(8, 4), s(32, 8)],
+    gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }, Span { at: 32, size: 8 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct WriteAccelerationStructuresPropertiesKHROutputs {
     pub result: Result,
     pub data_size: u64,
     pub p_data: Ptr<u8>,
 }
-structure!(WriteAccelerationStructuresPropertiesKHROutputs, WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_OUTPUTS_LAYOUT, 24);
+image!(WriteAccelerationStructuresPropertiesKHROutputs, WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_OUTPUTS_LAYOUT);
 pub static WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkWriteAccelerationStructuresPropertiesKHR:outputs",
     size: 24,
@@ -1420,15 +1383,15 @@ pub static WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_OUTPUTS_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("dataSize", 8, 1, Ty::Size),
-        f("pData", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(8, 8)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dataSize", at: 8, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(8, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(8, 8)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 8, size: 8 }],
 };
 pub type FnWriteAccelerationStructuresPropertiesKHR = unsafe extern "system" fn(Device, u32, Ptr<AccelerationStructureKHR>, QueryType, u64, Ptr<u8>, u64) -> Result;
 pub static WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_COMMAND: CommandDesc = CommandDesc {
@@ -1445,12 +1408,11 @@ pub static WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_COMMAND: CommandDesc = C
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyAccelerationStructureKHRParams {
     pub command_buffer: CommandBuffer,
     pub p_info: Ptr<CopyAccelerationStructureInfoKHR>,
 }
-structure!(CmdCopyAccelerationStructureKHRParams, CMD_COPY_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT, 16);
+image!(CmdCopyAccelerationStructureKHRParams, CMD_COPY_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT);
 pub static CMD_COPY_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyAccelerationStructureKHR",
     size: 16,
@@ -1459,8 +1421,8 @@ pub static CMD_COPY_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -1480,12 +1442,11 @@ pub static CMD_COPY_ACCELERATION_STRUCTURE_KHR_COMMAND: CommandDesc = CommandDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyAccelerationStructureToMemoryKHRParams {
     pub command_buffer: CommandBuffer,
     pub p_info: Ptr<CopyAccelerationStructureToMemoryInfoKHR>,
 }
-structure!(CmdCopyAccelerationStructureToMemoryKHRParams, CMD_COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_PARAMS_LAYOUT, 16);
+image!(CmdCopyAccelerationStructureToMemoryKHRParams, CMD_COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_PARAMS_LAYOUT);
 pub static CMD_COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyAccelerationStructureToMemoryKHR",
     size: 16,
@@ -1494,8 +1455,8 @@ pub static CMD_COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_PARAMS_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_ACCELERATION_STRUCTURE_TO_MEMORY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_ACCELERATION_STRUCTURE_TO_MEMORY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -1515,12 +1476,11 @@ pub static CMD_COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_COMMAND: CommandDesc = 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyMemoryToAccelerationStructureKHRParams {
     pub command_buffer: CommandBuffer,
     pub p_info: Ptr<CopyMemoryToAccelerationStructureInfoKHR>,
 }
-structure!(CmdCopyMemoryToAccelerationStructureKHRParams, CMD_COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT, 16);
+image!(CmdCopyMemoryToAccelerationStructureKHRParams, CMD_COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT);
 pub static CMD_COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyMemoryToAccelerationStructureKHR",
     size: 16,
@@ -1529,8 +1489,8 @@ pub static CMD_COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MEMORY_TO_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MEMORY_TO_ACCELERATION_STRUCTURE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -1550,12 +1510,11 @@ pub static CMD_COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_COMMAND: CommandDesc = 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetAccelerationStructureDeviceAddressKHRParams {
     pub device: Device,
     pub p_info: Ptr<AccelerationStructureDeviceAddressInfoKHR>,
 }
-structure!(GetAccelerationStructureDeviceAddressKHRParams, GET_ACCELERATION_STRUCTURE_DEVICE_ADDRESS_KHR_PARAMS_LAYOUT, 16);
+image!(GetAccelerationStructureDeviceAddressKHRParams, GET_ACCELERATION_STRUCTURE_DEVICE_ADDRESS_KHR_PARAMS_LAYOUT);
 pub static GET_ACCELERATION_STRUCTURE_DEVICE_ADDRESS_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetAccelerationStructureDeviceAddressKHR",
     size: 16,
@@ -1564,8 +1523,8 @@ pub static GET_ACCELERATION_STRUCTURE_DEVICE_ADDRESS_KHR_PARAMS_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_DEVICE_ADDRESS_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_DEVICE_ADDRESS_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1576,11 +1535,10 @@ pub static GET_ACCELERATION_STRUCTURE_DEVICE_ADDRESS_KHR_PARAMS_LAYOUT: Layout =
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetAccelerationStructureDeviceAddressKHROutputs {
     pub result: u64,
 }
-structure!(GetAccelerationStructureDeviceAddressKHROutputs, GET_ACCELERATION_STRUCTURE_DEVICE_ADDRESS_KHR_OUTPUTS_LAYOUT, 8);
+image!(GetAccelerationStructureDeviceAddressKHROutputs, GET_ACCELERATION_STRUCTURE_DEVICE_ADDRESS_KHR_OUTPUTS_LAYOUT);
 pub static GET_ACCELERATION_STRUCTURE_DEVICE_ADDRESS_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetAccelerationStructureDeviceAddressKHR:outputs",
     size: 8,
@@ -1589,7 +1547,7 @@ pub static GET_ACCELERATION_STRUCTURE_DEVICE_ADDRESS_KHR_OUTPUTS_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::DeviceAddress),
+        Field { name: "result", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -1610,7 +1568,6 @@ pub static GET_ACCELERATION_STRUCTURE_DEVICE_ADDRESS_KHR_COMMAND: CommandDesc = 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdWriteAccelerationStructuresPropertiesKHRParams {
     pub command_buffer: CommandBuffer,
     pub acceleration_structure_count: u32,
@@ -1619,7 +1576,7 @@ pub struct CmdWriteAccelerationStructuresPropertiesKHRParams {
     pub query_pool: QueryPool,
     pub first_query: u32,
 }
-structure!(CmdWriteAccelerationStructuresPropertiesKHRParams, CMD_WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_PARAMS_LAYOUT, 48);
+image!(CmdWriteAccelerationStructuresPropertiesKHRParams, CMD_WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_PARAMS_LAYOUT);
 pub static CMD_WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdWriteAccelerationStructuresPropertiesKHR",
     size: 48,
@@ -1628,20 +1585,20 @@ pub static CMD_WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_PARAMS_LAYOUT: Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("accelerationStructureCount", 8, 1, Ty::U32),
-        f("pAccelerationStructures", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("queryType", 24, 1, Ty::Enum(&QUERY_TYPE_ENUM)),
-        f("queryPool", 32, 1, Ty::Handle(HandleType::QueryPool)),
-        f("firstQuery", 40, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "accelerationStructureCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAccelerationStructures", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queryType", at: 24, ty: Ty::Enum(&QUERY_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queryPool", at: 32, ty: Ty::Handle(HandleType::QueryPool), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstQuery", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Handles { at: 32, count: 1, ty: HandleType::QueryPool },
     ],
-    gaps: &[s(12, 4), s(28, 4), s(44, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 pub type FnCmdWriteAccelerationStructuresPropertiesKHR = unsafe extern "system" fn(CommandBuffer, u32, Ptr<AccelerationStructureKHR>, QueryType, QueryPool, u32);
 pub static CMD_WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_COMMAND: CommandDesc = CommandDesc {
@@ -1654,13 +1611,12 @@ pub static CMD_WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_COMMAND: CommandDesc
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceAccelerationStructureCompatibilityKHRParams {
     pub device: Device,
     pub p_version_info: Ptr<AccelerationStructureVersionInfoKHR>,
     pub p_compatibility: Ptr<AccelerationStructureCompatibilityKHR>,
 }
-structure!(GetDeviceAccelerationStructureCompatibilityKHRParams, GET_DEVICE_ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_PARAMS_LAYOUT, 24);
+image!(GetDeviceAccelerationStructureCompatibilityKHRParams, GET_DEVICE_ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_PARAMS_LAYOUT);
 pub static GET_DEVICE_ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceAccelerationStructureCompatibilityKHR",
     size: 24,
@@ -1669,9 +1625,9 @@ pub static GET_DEVICE_ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_PARAMS_LAYOUT: La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pVersionInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_VERSION_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pCompatibility", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVersionInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_VERSION_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCompatibility", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1683,11 +1639,10 @@ pub static GET_DEVICE_ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_PARAMS_LAYOUT: La
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceAccelerationStructureCompatibilityKHROutputs {
     pub p_compatibility: Ptr<AccelerationStructureCompatibilityKHR>,
 }
-structure!(GetDeviceAccelerationStructureCompatibilityKHROutputs, GET_DEVICE_ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_OUTPUTS_LAYOUT, 8);
+image!(GetDeviceAccelerationStructureCompatibilityKHROutputs, GET_DEVICE_ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_OUTPUTS_LAYOUT);
 pub static GET_DEVICE_ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceAccelerationStructureCompatibilityKHR:outputs",
     size: 8,
@@ -1696,7 +1651,7 @@ pub static GET_DEVICE_ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_OUTPUTS_LAYOUT: L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pCompatibility", 0, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pCompatibility", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -1719,7 +1674,6 @@ pub static GET_DEVICE_ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_COMMAND: CommandD
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetAccelerationStructureBuildSizesKHRParams {
     pub device: Device,
     pub build_type: AccelerationStructureBuildTypeKHR,
@@ -1727,7 +1681,7 @@ pub struct GetAccelerationStructureBuildSizesKHRParams {
     pub p_max_primitive_counts: Ptr<u32>,
     pub p_size_info: Ptr<AccelerationStructureBuildSizesInfoKHR>,
 }
-structure!(GetAccelerationStructureBuildSizesKHRParams, GET_ACCELERATION_STRUCTURE_BUILD_SIZES_KHR_PARAMS_LAYOUT, 40);
+image!(GetAccelerationStructureBuildSizesKHRParams, GET_ACCELERATION_STRUCTURE_BUILD_SIZES_KHR_PARAMS_LAYOUT);
 pub static GET_ACCELERATION_STRUCTURE_BUILD_SIZES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetAccelerationStructureBuildSizesKHR",
     size: 40,
@@ -1736,28 +1690,27 @@ pub static GET_ACCELERATION_STRUCTURE_BUILD_SIZES_KHR_PARAMS_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("buildType", 8, 1, Ty::Enum(&ACCELERATION_STRUCTURE_BUILD_TYPE_KHR_ENUM)),
-        f("pBuildInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pMaxPrimitiveCounts", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(through(16, 48, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pSizeInfo", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "buildType", at: 8, ty: Ty::Enum(&ACCELERATION_STRUCTURE_BUILD_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBuildInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMaxPrimitiveCounts", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: 16, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSizeInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(through(16, 48, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: 16, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetAccelerationStructureBuildSizesKHROutputs {
     pub p_size_info: Ptr<AccelerationStructureBuildSizesInfoKHR>,
 }
-structure!(GetAccelerationStructureBuildSizesKHROutputs, GET_ACCELERATION_STRUCTURE_BUILD_SIZES_KHR_OUTPUTS_LAYOUT, 8);
+image!(GetAccelerationStructureBuildSizesKHROutputs, GET_ACCELERATION_STRUCTURE_BUILD_SIZES_KHR_OUTPUTS_LAYOUT);
 pub static GET_ACCELERATION_STRUCTURE_BUILD_SIZES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetAccelerationStructureBuildSizesKHR:outputs",
     size: 8,
@@ -1766,7 +1719,7 @@ pub static GET_ACCELERATION_STRUCTURE_BUILD_SIZES_KHR_OUTPUTS_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pSizeInfo", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pSizeInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },

@@ -2,14 +2,13 @@
 // VK_KHR_compute_shader_derivatives.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceComputeShaderDerivativesFeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub compute_derivative_group_quads: Bool32,
     pub compute_derivative_group_linear: Bool32,
 }
-structure!(PhysicalDeviceComputeShaderDerivativesFeaturesKHR, PHYSICAL_DEVICE_COMPUTE_SHADER_DERIVATIVES_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceComputeShaderDerivativesFeaturesKHR, PHYSICAL_DEVICE_COMPUTE_SHADER_DERIVATIVES_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_COMPUTE_SHADER_DERIVATIVES_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceComputeShaderDerivativesFeaturesKHR",
     size: 24,
@@ -18,26 +17,25 @@ pub static PHYSICAL_DEVICE_COMPUTE_SHADER_DERIVATIVES_FEATURES_KHR_LAYOUT: Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("computeDerivativeGroupQuads", 16, 1, Ty::Bool32),
-        f("computeDerivativeGroupLinear", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "computeDerivativeGroupQuads", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "computeDerivativeGroupLinear", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceComputeShaderDerivativesPropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub mesh_and_task_shader_derivatives: Bool32,
 }
-structure!(PhysicalDeviceComputeShaderDerivativesPropertiesKHR, PHYSICAL_DEVICE_COMPUTE_SHADER_DERIVATIVES_PROPERTIES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceComputeShaderDerivativesPropertiesKHR, PHYSICAL_DEVICE_COMPUTE_SHADER_DERIVATIVES_PROPERTIES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_COMPUTE_SHADER_DERIVATIVES_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceComputeShaderDerivativesPropertiesKHR",
     size: 24,
@@ -46,13 +44,13 @@ pub static PHYSICAL_DEVICE_COMPUTE_SHADER_DERIVATIVES_PROPERTIES_KHR_LAYOUT: Lay
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("meshAndTaskShaderDerivatives", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "meshAndTaskShaderDerivatives", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

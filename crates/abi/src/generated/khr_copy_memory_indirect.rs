@@ -2,13 +2,12 @@
 // VK_KHR_copy_memory_indirect.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StridedDeviceAddressRangeKHR {
     pub address: u64,
     pub size: u64,
     pub stride: u64,
 }
-structure!(StridedDeviceAddressRangeKHR, STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT, 24);
+structure!(StridedDeviceAddressRangeKHR, STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT);
 pub static STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT: Layout = Layout {
     name: "VkStridedDeviceAddressRangeKHR",
     size: 24,
@@ -17,9 +16,9 @@ pub static STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("address", 0, 1, Ty::DeviceAddress).optional(),
-        f("size", 8, 1, Ty::U64),
-        f("stride", 16, 1, Ty::U64),
+        Field { name: "address", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "size", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -27,13 +26,12 @@ pub static STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CopyMemoryIndirectCommandKHR {
     pub src_address: u64,
     pub dst_address: u64,
     pub size: u64,
 }
-structure!(CopyMemoryIndirectCommandKHR, COPY_MEMORY_INDIRECT_COMMAND_KHR_LAYOUT, 24);
+structure!(CopyMemoryIndirectCommandKHR, COPY_MEMORY_INDIRECT_COMMAND_KHR_LAYOUT);
 pub static COPY_MEMORY_INDIRECT_COMMAND_KHR_LAYOUT: Layout = Layout {
     name: "VkCopyMemoryIndirectCommandKHR",
     size: 24,
@@ -42,9 +40,9 @@ pub static COPY_MEMORY_INDIRECT_COMMAND_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("srcAddress", 0, 1, Ty::DeviceAddress),
-        f("dstAddress", 8, 1, Ty::DeviceAddress),
-        f("size", 16, 1, Ty::U64),
+        Field { name: "srcAddress", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstAddress", at: 8, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -52,7 +50,6 @@ pub static COPY_MEMORY_INDIRECT_COMMAND_KHR_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CopyMemoryIndirectInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -61,7 +58,7 @@ pub struct CopyMemoryIndirectInfoKHR {
     pub copy_count: u32,
     pub copy_address_range: StridedDeviceAddressRangeKHR,
 }
-structure!(CopyMemoryIndirectInfoKHR, COPY_MEMORY_INDIRECT_INFO_KHR_LAYOUT, 56);
+structure!(CopyMemoryIndirectInfoKHR, COPY_MEMORY_INDIRECT_INFO_KHR_LAYOUT);
 pub static COPY_MEMORY_INDIRECT_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkCopyMemoryIndirectInfoKHR",
     size: 56,
@@ -70,22 +67,21 @@ pub static COPY_MEMORY_INDIRECT_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcCopyFlags", 16, 1, Ty::Flags(&ADDRESS_COPY_FLAG_BITS_KHR_ENUM)).optional(),
-        f("dstCopyFlags", 20, 1, Ty::Flags(&ADDRESS_COPY_FLAG_BITS_KHR_ENUM)).optional(),
-        f("copyCount", 24, 1, Ty::U32),
-        f("copyAddressRange", 32, 1, Ty::Struct(&STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcCopyFlags", at: 16, ty: Ty::Flags(&ADDRESS_COPY_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstCopyFlags", at: 20, ty: Ty::Flags(&ADDRESS_COPY_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "copyCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "copyAddressRange", at: 32, ty: Ty::Struct(&STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CopyMemoryToImageIndirectCommandKHR {
     pub src_address: u64,
     pub buffer_row_length: u32,
@@ -94,7 +90,7 @@ pub struct CopyMemoryToImageIndirectCommandKHR {
     pub image_offset: Offset3D,
     pub image_extent: Extent3D,
 }
-structure!(CopyMemoryToImageIndirectCommandKHR, COPY_MEMORY_TO_IMAGE_INDIRECT_COMMAND_KHR_LAYOUT, 56);
+structure!(CopyMemoryToImageIndirectCommandKHR, COPY_MEMORY_TO_IMAGE_INDIRECT_COMMAND_KHR_LAYOUT);
 pub static COPY_MEMORY_TO_IMAGE_INDIRECT_COMMAND_KHR_LAYOUT: Layout = Layout {
     name: "VkCopyMemoryToImageIndirectCommandKHR",
     size: 56,
@@ -103,12 +99,12 @@ pub static COPY_MEMORY_TO_IMAGE_INDIRECT_COMMAND_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("srcAddress", 0, 1, Ty::DeviceAddress),
-        f("bufferRowLength", 8, 1, Ty::U32),
-        f("bufferImageHeight", 12, 1, Ty::U32),
-        f("imageSubresource", 16, 1, Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT)),
-        f("imageOffset", 32, 1, Ty::Struct(&OFFSET3_D_LAYOUT)),
-        f("imageExtent", 44, 1, Ty::Struct(&EXTENT3_D_LAYOUT)),
+        Field { name: "srcAddress", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferRowLength", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bufferImageHeight", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageSubresource", at: 16, ty: Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageOffset", at: 32, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageExtent", at: 44, ty: Ty::Struct(&EXTENT3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -116,7 +112,6 @@ pub static COPY_MEMORY_TO_IMAGE_INDIRECT_COMMAND_KHR_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CopyMemoryToImageIndirectInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -127,7 +122,7 @@ pub struct CopyMemoryToImageIndirectInfoKHR {
     pub dst_image_layout: ImageLayout,
     pub p_image_subresources: Ptr<ImageSubresourceLayers>,
 }
-structure!(CopyMemoryToImageIndirectInfoKHR, COPY_MEMORY_TO_IMAGE_INDIRECT_INFO_KHR_LAYOUT, 72);
+structure!(CopyMemoryToImageIndirectInfoKHR, COPY_MEMORY_TO_IMAGE_INDIRECT_INFO_KHR_LAYOUT);
 pub static COPY_MEMORY_TO_IMAGE_INDIRECT_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkCopyMemoryToImageIndirectInfoKHR",
     size: 72,
@@ -136,33 +131,32 @@ pub static COPY_MEMORY_TO_IMAGE_INDIRECT_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcCopyFlags", 16, 1, Ty::Flags(&ADDRESS_COPY_FLAG_BITS_KHR_ENUM)).optional(),
-        f("copyCount", 20, 1, Ty::U32),
-        f("copyAddressRange", 24, 1, Ty::Struct(&STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT)),
-        f("dstImage", 48, 1, Ty::Handle(HandleType::Image)),
-        f("dstImageLayout", 56, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("pImageSubresources", 64, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcCopyFlags", at: 16, ty: Ty::Flags(&ADDRESS_COPY_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "copyCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "copyAddressRange", at: 24, ty: Ty::Struct(&STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstImage", at: 48, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstImageLayout", at: 56, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageSubresources", at: 64, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 48, count: 1, ty: HandleType::Image },
-        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(60, 4)],
-    keep: &[s(0, 4), s(20, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 60, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceCopyMemoryIndirectFeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub indirect_memory_copy: Bool32,
     pub indirect_memory_to_image_copy: Bool32,
 }
-structure!(PhysicalDeviceCopyMemoryIndirectFeaturesKHR, PHYSICAL_DEVICE_COPY_MEMORY_INDIRECT_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceCopyMemoryIndirectFeaturesKHR, PHYSICAL_DEVICE_COPY_MEMORY_INDIRECT_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_COPY_MEMORY_INDIRECT_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceCopyMemoryIndirectFeaturesKHR",
     size: 24,
@@ -171,26 +165,25 @@ pub static PHYSICAL_DEVICE_COPY_MEMORY_INDIRECT_FEATURES_KHR_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("indirectMemoryCopy", 16, 1, Ty::Bool32),
-        f("indirectMemoryToImageCopy", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "indirectMemoryCopy", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indirectMemoryToImageCopy", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceCopyMemoryIndirectPropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub supported_queues: QueueFlags,
 }
-structure!(PhysicalDeviceCopyMemoryIndirectPropertiesKHR, PHYSICAL_DEVICE_COPY_MEMORY_INDIRECT_PROPERTIES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceCopyMemoryIndirectPropertiesKHR, PHYSICAL_DEVICE_COPY_MEMORY_INDIRECT_PROPERTIES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_COPY_MEMORY_INDIRECT_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceCopyMemoryIndirectPropertiesKHR",
     size: 24,
@@ -199,15 +192,15 @@ pub static PHYSICAL_DEVICE_COPY_MEMORY_INDIRECT_PROPERTIES_KHR_LAYOUT: Layout = 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("supportedQueues", 16, 1, Ty::Flags(&QUEUE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "supportedQueues", at: 16, ty: Ty::Flags(&QUEUE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(AddressCopyFlagsKHR, u32);
@@ -228,12 +221,11 @@ pub static ADDRESS_COPY_FLAG_BITS_KHR_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyMemoryIndirectKHRParams {
     pub command_buffer: CommandBuffer,
     pub p_copy_memory_indirect_info: Ptr<CopyMemoryIndirectInfoKHR>,
 }
-structure!(CmdCopyMemoryIndirectKHRParams, CMD_COPY_MEMORY_INDIRECT_KHR_PARAMS_LAYOUT, 16);
+image!(CmdCopyMemoryIndirectKHRParams, CMD_COPY_MEMORY_INDIRECT_KHR_PARAMS_LAYOUT);
 pub static CMD_COPY_MEMORY_INDIRECT_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyMemoryIndirectKHR",
     size: 16,
@@ -242,8 +234,8 @@ pub static CMD_COPY_MEMORY_INDIRECT_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pCopyMemoryIndirectInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MEMORY_INDIRECT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pCopyMemoryIndirectInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MEMORY_INDIRECT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -263,12 +255,11 @@ pub static CMD_COPY_MEMORY_INDIRECT_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyMemoryToImageIndirectKHRParams {
     pub command_buffer: CommandBuffer,
     pub p_copy_memory_to_image_indirect_info: Ptr<CopyMemoryToImageIndirectInfoKHR>,
 }
-structure!(CmdCopyMemoryToImageIndirectKHRParams, CMD_COPY_MEMORY_TO_IMAGE_INDIRECT_KHR_PARAMS_LAYOUT, 16);
+image!(CmdCopyMemoryToImageIndirectKHRParams, CMD_COPY_MEMORY_TO_IMAGE_INDIRECT_KHR_PARAMS_LAYOUT);
 pub static CMD_COPY_MEMORY_TO_IMAGE_INDIRECT_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyMemoryToImageIndirectKHR",
     size: 16,
@@ -277,8 +268,8 @@ pub static CMD_COPY_MEMORY_TO_IMAGE_INDIRECT_KHR_PARAMS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pCopyMemoryToImageIndirectInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MEMORY_TO_IMAGE_INDIRECT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pCopyMemoryToImageIndirectInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_MEMORY_TO_IMAGE_INDIRECT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

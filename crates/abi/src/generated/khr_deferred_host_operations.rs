@@ -4,13 +4,12 @@
 newtype!(DeferredOperationKHR, u64);
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateDeferredOperationKHRParams {
     pub device: Device,
     pub p_allocator: Ptr<Opaque>,
     pub p_deferred_operation: Ptr<DeferredOperationKHR>,
 }
-structure!(CreateDeferredOperationKHRParams, CREATE_DEFERRED_OPERATION_KHR_PARAMS_LAYOUT, 24);
+image!(CreateDeferredOperationKHRParams, CREATE_DEFERRED_OPERATION_KHR_PARAMS_LAYOUT);
 pub static CREATE_DEFERRED_OPERATION_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateDeferredOperationKHR",
     size: 24,
@@ -19,9 +18,9 @@ pub static CREATE_DEFERRED_OPERATION_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pAllocator", 8, 1, Ty::Opaque).optional(),
-        f("pDeferredOperation", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DeferredOperationKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 8, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDeferredOperation", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DeferredOperationKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -33,12 +32,11 @@ pub static CREATE_DEFERRED_OPERATION_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateDeferredOperationKHROutputs {
     pub result: Result,
     pub p_deferred_operation: Ptr<DeferredOperationKHR>,
 }
-structure!(CreateDeferredOperationKHROutputs, CREATE_DEFERRED_OPERATION_KHR_OUTPUTS_LAYOUT, 16);
+image!(CreateDeferredOperationKHROutputs, CREATE_DEFERRED_OPERATION_KHR_OUTPUTS_LAYOUT);
 pub static CREATE_DEFERRED_OPERATION_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateDeferredOperationKHR:outputs",
     size: 16,
@@ -47,13 +45,13 @@ pub static CREATE_DEFERRED_OPERATION_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pDeferredOperation", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DeferredOperationKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDeferredOperation", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DeferredOperationKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DeferredOperationKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateDeferredOperationKHR = unsafe extern "system" fn(Device, Ptr<Opaque>, Ptr<DeferredOperationKHR>) -> Result;
@@ -71,13 +69,12 @@ pub static CREATE_DEFERRED_OPERATION_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyDeferredOperationKHRParams {
     pub device: Device,
     pub operation: DeferredOperationKHR,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyDeferredOperationKHRParams, DESTROY_DEFERRED_OPERATION_KHR_PARAMS_LAYOUT, 24);
+image!(DestroyDeferredOperationKHRParams, DESTROY_DEFERRED_OPERATION_KHR_PARAMS_LAYOUT);
 pub static DESTROY_DEFERRED_OPERATION_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyDeferredOperationKHR",
     size: 24,
@@ -86,9 +83,9 @@ pub static DESTROY_DEFERRED_OPERATION_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("operation", 8, 1, Ty::Handle(HandleType::DeferredOperationKHR)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "operation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -109,12 +106,11 @@ pub static DESTROY_DEFERRED_OPERATION_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeferredOperationMaxConcurrencyKHRParams {
     pub device: Device,
     pub operation: DeferredOperationKHR,
 }
-structure!(GetDeferredOperationMaxConcurrencyKHRParams, GET_DEFERRED_OPERATION_MAX_CONCURRENCY_KHR_PARAMS_LAYOUT, 16);
+image!(GetDeferredOperationMaxConcurrencyKHRParams, GET_DEFERRED_OPERATION_MAX_CONCURRENCY_KHR_PARAMS_LAYOUT);
 pub static GET_DEFERRED_OPERATION_MAX_CONCURRENCY_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDeferredOperationMaxConcurrencyKHR",
     size: 16,
@@ -123,8 +119,8 @@ pub static GET_DEFERRED_OPERATION_MAX_CONCURRENCY_KHR_PARAMS_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("operation", 8, 1, Ty::Handle(HandleType::DeferredOperationKHR)),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "operation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -135,11 +131,10 @@ pub static GET_DEFERRED_OPERATION_MAX_CONCURRENCY_KHR_PARAMS_LAYOUT: Layout = La
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeferredOperationMaxConcurrencyKHROutputs {
     pub result: u32,
 }
-structure!(GetDeferredOperationMaxConcurrencyKHROutputs, GET_DEFERRED_OPERATION_MAX_CONCURRENCY_KHR_OUTPUTS_LAYOUT, 8);
+image!(GetDeferredOperationMaxConcurrencyKHROutputs, GET_DEFERRED_OPERATION_MAX_CONCURRENCY_KHR_OUTPUTS_LAYOUT);
 pub static GET_DEFERRED_OPERATION_MAX_CONCURRENCY_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDeferredOperationMaxConcurrencyKHR:outputs",
     size: 8,
@@ -148,10 +143,10 @@ pub static GET_DEFERRED_OPERATION_MAX_CONCURRENCY_KHR_OUTPUTS_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::U32),
+        Field { name: "result", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetDeferredOperationMaxConcurrencyKHR = unsafe extern "system" fn(Device, DeferredOperationKHR) -> u32;
@@ -169,12 +164,11 @@ pub static GET_DEFERRED_OPERATION_MAX_CONCURRENCY_KHR_COMMAND: CommandDesc = Com
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeferredOperationResultKHRParams {
     pub device: Device,
     pub operation: DeferredOperationKHR,
 }
-structure!(GetDeferredOperationResultKHRParams, GET_DEFERRED_OPERATION_RESULT_KHR_PARAMS_LAYOUT, 16);
+image!(GetDeferredOperationResultKHRParams, GET_DEFERRED_OPERATION_RESULT_KHR_PARAMS_LAYOUT);
 pub static GET_DEFERRED_OPERATION_RESULT_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDeferredOperationResultKHR",
     size: 16,
@@ -183,8 +177,8 @@ pub static GET_DEFERRED_OPERATION_RESULT_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("operation", 8, 1, Ty::Handle(HandleType::DeferredOperationKHR)),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "operation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -195,11 +189,10 @@ pub static GET_DEFERRED_OPERATION_RESULT_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeferredOperationResultKHROutputs {
     pub result: Result,
 }
-structure!(GetDeferredOperationResultKHROutputs, GET_DEFERRED_OPERATION_RESULT_KHR_OUTPUTS_LAYOUT, 8);
+image!(GetDeferredOperationResultKHROutputs, GET_DEFERRED_OPERATION_RESULT_KHR_OUTPUTS_LAYOUT);
 pub static GET_DEFERRED_OPERATION_RESULT_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDeferredOperationResultKHR:outputs",
     size: 8,
@@ -208,10 +201,10 @@ pub static GET_DEFERRED_OPERATION_RESULT_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetDeferredOperationResultKHR = unsafe extern "system" fn(Device, DeferredOperationKHR) -> Result;
@@ -229,12 +222,11 @@ pub static GET_DEFERRED_OPERATION_RESULT_KHR_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DeferredOperationJoinKHRParams {
     pub device: Device,
     pub operation: DeferredOperationKHR,
 }
-structure!(DeferredOperationJoinKHRParams, DEFERRED_OPERATION_JOIN_KHR_PARAMS_LAYOUT, 16);
+image!(DeferredOperationJoinKHRParams, DEFERRED_OPERATION_JOIN_KHR_PARAMS_LAYOUT);
 pub static DEFERRED_OPERATION_JOIN_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDeferredOperationJoinKHR",
     size: 16,
@@ -243,8 +235,8 @@ pub static DEFERRED_OPERATION_JOIN_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("operation", 8, 1, Ty::Handle(HandleType::DeferredOperationKHR)),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "operation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -255,11 +247,10 @@ pub static DEFERRED_OPERATION_JOIN_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DeferredOperationJoinKHROutputs {
     pub result: Result,
 }
-structure!(DeferredOperationJoinKHROutputs, DEFERRED_OPERATION_JOIN_KHR_OUTPUTS_LAYOUT, 8);
+image!(DeferredOperationJoinKHROutputs, DEFERRED_OPERATION_JOIN_KHR_OUTPUTS_LAYOUT);
 pub static DEFERRED_OPERATION_JOIN_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkDeferredOperationJoinKHR:outputs",
     size: 8,
@@ -268,10 +259,10 @@ pub static DEFERRED_OPERATION_JOIN_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnDeferredOperationJoinKHR = unsafe extern "system" fn(Device, DeferredOperationKHR) -> Result;

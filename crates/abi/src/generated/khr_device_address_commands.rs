@@ -2,7 +2,6 @@
 // VK_KHR_device_address_commands.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceMemoryCopyKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -11,7 +10,7 @@ pub struct DeviceMemoryCopyKHR {
     pub dst_range: DeviceAddressRangeKHR,
     pub dst_flags: AddressCommandFlagsKHR,
 }
-structure!(DeviceMemoryCopyKHR, DEVICE_MEMORY_COPY_KHR_LAYOUT, 64);
+structure!(DeviceMemoryCopyKHR, DEVICE_MEMORY_COPY_KHR_LAYOUT);
 pub static DEVICE_MEMORY_COPY_KHR_LAYOUT: Layout = Layout {
     name: "VkDeviceMemoryCopyKHR",
     size: 64,
@@ -20,29 +19,28 @@ pub static DEVICE_MEMORY_COPY_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcRange", 16, 1, Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT)),
-        f("srcFlags", 32, 1, Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM)).optional(),
-        f("dstRange", 40, 1, Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT)),
-        f("dstFlags", 56, 1, Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcRange", at: 16, ty: Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcFlags", at: 32, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstRange", at: 40, ty: Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstFlags", at: 56, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4), s(60, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }, Span { at: 60, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CopyDeviceMemoryInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub region_count: u32,
     pub p_regions: Ptr<DeviceMemoryCopyKHR>,
 }
-structure!(CopyDeviceMemoryInfoKHR, COPY_DEVICE_MEMORY_INFO_KHR_LAYOUT, 32);
+structure!(CopyDeviceMemoryInfoKHR, COPY_DEVICE_MEMORY_INFO_KHR_LAYOUT);
 pub static COPY_DEVICE_MEMORY_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkCopyDeviceMemoryInfoKHR",
     size: 32,
@@ -51,21 +49,20 @@ pub static COPY_DEVICE_MEMORY_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("regionCount", 16, 1, Ty::U32),
-        f("pRegions", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_MEMORY_COPY_KHR_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "regionCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_MEMORY_COPY_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DEVICE_MEMORY_COPY_KHR_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DEVICE_MEMORY_COPY_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceMemoryImageCopyKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -78,7 +75,7 @@ pub struct DeviceMemoryImageCopyKHR {
     pub image_offset: Offset3D,
     pub image_extent: Extent3D,
 }
-structure!(DeviceMemoryImageCopyKHR, DEVICE_MEMORY_IMAGE_COPY_KHR_LAYOUT, 88);
+structure!(DeviceMemoryImageCopyKHR, DEVICE_MEMORY_IMAGE_COPY_KHR_LAYOUT);
 pub static DEVICE_MEMORY_IMAGE_COPY_KHR_LAYOUT: Layout = Layout {
     name: "VkDeviceMemoryImageCopyKHR",
     size: 88,
@@ -87,26 +84,25 @@ pub static DEVICE_MEMORY_IMAGE_COPY_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("addressRange", 16, 1, Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT)),
-        f("addressFlags", 32, 1, Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM)).optional(),
-        f("addressRowLength", 36, 1, Ty::U32),
-        f("addressImageHeight", 40, 1, Ty::U32),
-        f("imageSubresource", 44, 1, Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT)),
-        f("imageLayout", 60, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("imageOffset", 64, 1, Ty::Struct(&OFFSET3_D_LAYOUT)),
-        f("imageExtent", 76, 1, Ty::Struct(&EXTENT3_D_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "addressRange", at: 16, ty: Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "addressFlags", at: 32, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "addressRowLength", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "addressImageHeight", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageSubresource", at: 44, ty: Ty::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageLayout", at: 60, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageOffset", at: 64, ty: Ty::Struct(&OFFSET3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageExtent", at: 76, ty: Ty::Struct(&EXTENT3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CopyDeviceMemoryImageInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -114,7 +110,7 @@ pub struct CopyDeviceMemoryImageInfoKHR {
     pub region_count: u32,
     pub p_regions: Ptr<DeviceMemoryImageCopyKHR>,
 }
-structure!(CopyDeviceMemoryImageInfoKHR, COPY_DEVICE_MEMORY_IMAGE_INFO_KHR_LAYOUT, 40);
+structure!(CopyDeviceMemoryImageInfoKHR, COPY_DEVICE_MEMORY_IMAGE_INFO_KHR_LAYOUT);
 pub static COPY_DEVICE_MEMORY_IMAGE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkCopyDeviceMemoryImageInfoKHR",
     size: 40,
@@ -123,30 +119,29 @@ pub static COPY_DEVICE_MEMORY_IMAGE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("image", 16, 1, Ty::Handle(HandleType::Image)),
-        f("regionCount", 24, 1, Ty::U32),
-        f("pRegions", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_MEMORY_IMAGE_COPY_KHR_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "image", at: 16, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "regionCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_MEMORY_IMAGE_COPY_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Image },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&DEVICE_MEMORY_IMAGE_COPY_KHR_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&DEVICE_MEMORY_IMAGE_COPY_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4), s(24, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryRangeBarriersInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub memory_range_barrier_count: u32,
     pub p_memory_range_barriers: Ptr<MemoryRangeBarrierKHR>,
 }
-structure!(MemoryRangeBarriersInfoKHR, MEMORY_RANGE_BARRIERS_INFO_KHR_LAYOUT, 32);
+structure!(MemoryRangeBarriersInfoKHR, MEMORY_RANGE_BARRIERS_INFO_KHR_LAYOUT);
 pub static MEMORY_RANGE_BARRIERS_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkMemoryRangeBarriersInfoKHR",
     size: 32,
@@ -155,21 +150,20 @@ pub static MEMORY_RANGE_BARRIERS_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memoryRangeBarrierCount", 16, 1, Ty::U32).optional(),
-        f("pMemoryRangeBarriers", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_RANGE_BARRIER_KHR_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memoryRangeBarrierCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pMemoryRangeBarriers", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_RANGE_BARRIER_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MEMORY_RANGE_BARRIER_KHR_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MEMORY_RANGE_BARRIER_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryRangeBarrierKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -182,7 +176,7 @@ pub struct MemoryRangeBarrierKHR {
     pub address_range: DeviceAddressRangeKHR,
     pub address_flags: AddressCommandFlagsKHR,
 }
-structure!(MemoryRangeBarrierKHR, MEMORY_RANGE_BARRIER_KHR_LAYOUT, 80);
+structure!(MemoryRangeBarrierKHR, MEMORY_RANGE_BARRIER_KHR_LAYOUT);
 pub static MEMORY_RANGE_BARRIER_KHR_LAYOUT: Layout = Layout {
     name: "VkMemoryRangeBarrierKHR",
     size: 80,
@@ -191,32 +185,31 @@ pub static MEMORY_RANGE_BARRIER_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcStageMask", 16, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM)).optional(),
-        f("srcAccessMask", 24, 1, Ty::Flags(&ACCESS_FLAG_BITS2_ENUM)).optional(),
-        f("dstStageMask", 32, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM)).optional(),
-        f("dstAccessMask", 40, 1, Ty::Flags(&ACCESS_FLAG_BITS2_ENUM)).optional(),
-        f("srcQueueFamilyIndex", 48, 1, Ty::U32),
-        f("dstQueueFamilyIndex", 52, 1, Ty::U32),
-        f("addressRange", 56, 1, Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT)),
-        f("addressFlags", 72, 1, Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcStageMask", at: 16, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcAccessMask", at: 24, ty: Ty::Flags(&ACCESS_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstStageMask", at: 32, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstAccessMask", at: 40, ty: Ty::Flags(&ACCESS_FLAG_BITS2_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcQueueFamilyIndex", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstQueueFamilyIndex", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "addressRange", at: 56, ty: Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "addressFlags", at: 72, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(76, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 76, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDeviceAddressCommandsFeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub device_address_commands: Bool32,
 }
-structure!(PhysicalDeviceDeviceAddressCommandsFeaturesKHR, PHYSICAL_DEVICE_DEVICE_ADDRESS_COMMANDS_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceDeviceAddressCommandsFeaturesKHR, PHYSICAL_DEVICE_DEVICE_ADDRESS_COMMANDS_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_DEVICE_ADDRESS_COMMANDS_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDeviceAddressCommandsFeaturesKHR",
     size: 24,
@@ -225,19 +218,18 @@ pub static PHYSICAL_DEVICE_DEVICE_ADDRESS_COMMANDS_FEATURES_KHR_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("deviceAddressCommands", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "deviceAddressCommands", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BindIndexBuffer3InfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -245,7 +237,7 @@ pub struct BindIndexBuffer3InfoKHR {
     pub address_flags: AddressCommandFlagsKHR,
     pub index_type: IndexType,
 }
-structure!(BindIndexBuffer3InfoKHR, BIND_INDEX_BUFFER3_INFO_KHR_LAYOUT, 40);
+structure!(BindIndexBuffer3InfoKHR, BIND_INDEX_BUFFER3_INFO_KHR_LAYOUT);
 pub static BIND_INDEX_BUFFER3_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkBindIndexBuffer3InfoKHR",
     size: 40,
@@ -254,21 +246,20 @@ pub static BIND_INDEX_BUFFER3_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("addressRange", 16, 1, Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT)),
-        f("addressFlags", 32, 1, Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM)).optional(),
-        f("indexType", 36, 1, Ty::Enum(&INDEX_TYPE_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "addressRange", at: 16, ty: Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "addressFlags", at: 32, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "indexType", at: 36, ty: Ty::Enum(&INDEX_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BindVertexBuffer3InfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -276,7 +267,7 @@ pub struct BindVertexBuffer3InfoKHR {
     pub address_range: StridedDeviceAddressRangeKHR,
     pub address_flags: AddressCommandFlagsKHR,
 }
-structure!(BindVertexBuffer3InfoKHR, BIND_VERTEX_BUFFER3_INFO_KHR_LAYOUT, 56);
+structure!(BindVertexBuffer3InfoKHR, BIND_VERTEX_BUFFER3_INFO_KHR_LAYOUT);
 pub static BIND_VERTEX_BUFFER3_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkBindVertexBuffer3InfoKHR",
     size: 56,
@@ -285,21 +276,20 @@ pub static BIND_VERTEX_BUFFER3_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("setStride", 16, 1, Ty::Bool32),
-        f("addressRange", 24, 1, Ty::Struct(&STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT)),
-        f("addressFlags", 48, 1, Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "setStride", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "addressRange", at: 24, ty: Ty::Struct(&STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "addressFlags", at: 48, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(52, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DrawIndirect2InfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -307,7 +297,7 @@ pub struct DrawIndirect2InfoKHR {
     pub address_flags: AddressCommandFlagsKHR,
     pub draw_count: u32,
 }
-structure!(DrawIndirect2InfoKHR, DRAW_INDIRECT2_INFO_KHR_LAYOUT, 48);
+structure!(DrawIndirect2InfoKHR, DRAW_INDIRECT2_INFO_KHR_LAYOUT);
 pub static DRAW_INDIRECT2_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkDrawIndirect2InfoKHR",
     size: 48,
@@ -316,21 +306,20 @@ pub static DRAW_INDIRECT2_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("addressRange", 16, 1, Ty::Struct(&STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT)),
-        f("addressFlags", 40, 1, Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM)).optional(),
-        f("drawCount", 44, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "addressRange", at: 16, ty: Ty::Struct(&STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "addressFlags", at: 40, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "drawCount", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DrawIndirectCount2InfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -340,7 +329,7 @@ pub struct DrawIndirectCount2InfoKHR {
     pub count_address_flags: AddressCommandFlagsKHR,
     pub max_draw_count: u32,
 }
-structure!(DrawIndirectCount2InfoKHR, DRAW_INDIRECT_COUNT2_INFO_KHR_LAYOUT, 72);
+structure!(DrawIndirectCount2InfoKHR, DRAW_INDIRECT_COUNT2_INFO_KHR_LAYOUT);
 pub static DRAW_INDIRECT_COUNT2_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkDrawIndirectCount2InfoKHR",
     size: 72,
@@ -349,30 +338,29 @@ pub static DRAW_INDIRECT_COUNT2_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("addressRange", 16, 1, Ty::Struct(&STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT)),
-        f("addressFlags", 40, 1, Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM)).optional(),
-        f("countAddressRange", 48, 1, Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT)),
-        f("countAddressFlags", 64, 1, Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM)).optional(),
-        f("maxDrawCount", 68, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "addressRange", at: 16, ty: Ty::Struct(&STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "addressFlags", at: 40, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "countAddressRange", at: 48, ty: Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "countAddressFlags", at: 64, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxDrawCount", at: 68, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(44, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DispatchIndirect2InfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub address_range: DeviceAddressRangeKHR,
     pub address_flags: AddressCommandFlagsKHR,
 }
-structure!(DispatchIndirect2InfoKHR, DISPATCH_INDIRECT2_INFO_KHR_LAYOUT, 40);
+structure!(DispatchIndirect2InfoKHR, DISPATCH_INDIRECT2_INFO_KHR_LAYOUT);
 pub static DISPATCH_INDIRECT2_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkDispatchIndirect2InfoKHR",
     size: 40,
@@ -381,20 +369,19 @@ pub static DISPATCH_INDIRECT2_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("addressRange", 16, 1, Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT)),
-        f("addressFlags", 32, 1, Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "addressRange", at: 16, ty: Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "addressFlags", at: 32, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ConditionalRenderingBeginInfo2EXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -402,7 +389,7 @@ pub struct ConditionalRenderingBeginInfo2EXT {
     pub address_flags: AddressCommandFlagsKHR,
     pub flags: ConditionalRenderingFlagsEXT,
 }
-structure!(ConditionalRenderingBeginInfo2EXT, CONDITIONAL_RENDERING_BEGIN_INFO2_EXT_LAYOUT, 40);
+structure!(ConditionalRenderingBeginInfo2EXT, CONDITIONAL_RENDERING_BEGIN_INFO2_EXT_LAYOUT);
 pub static CONDITIONAL_RENDERING_BEGIN_INFO2_EXT_LAYOUT: Layout = Layout {
     name: "VkConditionalRenderingBeginInfo2EXT",
     size: 40,
@@ -411,28 +398,27 @@ pub static CONDITIONAL_RENDERING_BEGIN_INFO2_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("addressRange", 16, 1, Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT)),
-        f("addressFlags", 32, 1, Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM)).optional(),
-        f("flags", 36, 1, Ty::Flags(&CONDITIONAL_RENDERING_FLAG_BITS_EXT_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "addressRange", at: 16, ty: Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "addressFlags", at: 32, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 36, ty: Ty::Flags(&CONDITIONAL_RENDERING_FLAG_BITS_EXT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BindTransformFeedbackBuffer2InfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub address_range: DeviceAddressRangeKHR,
     pub address_flags: AddressCommandFlagsKHR,
 }
-structure!(BindTransformFeedbackBuffer2InfoEXT, BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT, 40);
+structure!(BindTransformFeedbackBuffer2InfoEXT, BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT);
 pub static BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkBindTransformFeedbackBuffer2InfoEXT",
     size: 40,
@@ -441,20 +427,19 @@ pub static BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("addressRange", 16, 1, Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT)),
-        f("addressFlags", 32, 1, Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "addressRange", at: 16, ty: Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "addressFlags", at: 32, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryMarkerInfoAMD {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -463,7 +448,7 @@ pub struct MemoryMarkerInfoAMD {
     pub dst_flags: AddressCommandFlagsKHR,
     pub marker: u32,
 }
-structure!(MemoryMarkerInfoAMD, MEMORY_MARKER_INFO_AMD_LAYOUT, 48);
+structure!(MemoryMarkerInfoAMD, MEMORY_MARKER_INFO_AMD_LAYOUT);
 pub static MEMORY_MARKER_INFO_AMD_LAYOUT: Layout = Layout {
     name: "VkMemoryMarkerInfoAMD",
     size: 48,
@@ -472,22 +457,21 @@ pub static MEMORY_MARKER_INFO_AMD_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stage", 16, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM)),
-        f("dstRange", 24, 1, Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT)),
-        f("dstFlags", 40, 1, Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM)).optional(),
-        f("marker", 44, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stage", at: 16, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstRange", at: 24, ty: Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstFlags", at: 40, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "marker", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureCreateInfo2KHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -496,7 +480,7 @@ pub struct AccelerationStructureCreateInfo2KHR {
     pub address_flags: AddressCommandFlagsKHR,
     pub type_: AccelerationStructureTypeKHR,
 }
-structure!(AccelerationStructureCreateInfo2KHR, ACCELERATION_STRUCTURE_CREATE_INFO2_KHR_LAYOUT, 48);
+structure!(AccelerationStructureCreateInfo2KHR, ACCELERATION_STRUCTURE_CREATE_INFO2_KHR_LAYOUT);
 pub static ACCELERATION_STRUCTURE_CREATE_INFO2_KHR_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureCreateInfo2KHR",
     size: 48,
@@ -505,18 +489,18 @@ pub static ACCELERATION_STRUCTURE_CREATE_INFO2_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("createFlags", 16, 1, Ty::Flags(&ACCELERATION_STRUCTURE_CREATE_FLAG_BITS_KHR_ENUM)).optional(),
-        f("addressRange", 24, 1, Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT)),
-        f("addressFlags", 40, 1, Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM)).optional(),
-        f("type", 44, 1, Ty::Enum(&ACCELERATION_STRUCTURE_TYPE_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "createFlags", at: 16, ty: Ty::Flags(&ACCELERATION_STRUCTURE_CREATE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "addressRange", at: 24, ty: Ty::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "addressFlags", at: 40, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "type", at: 44, ty: Ty::Enum(&ACCELERATION_STRUCTURE_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(AddressCommandFlagsKHR, u32);
@@ -543,12 +527,11 @@ pub static ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBindIndexBuffer3KHRParams {
     pub command_buffer: CommandBuffer,
     pub p_info: Ptr<BindIndexBuffer3InfoKHR>,
 }
-structure!(CmdBindIndexBuffer3KHRParams, CMD_BIND_INDEX_BUFFER3_KHR_PARAMS_LAYOUT, 16);
+image!(CmdBindIndexBuffer3KHRParams, CMD_BIND_INDEX_BUFFER3_KHR_PARAMS_LAYOUT);
 pub static CMD_BIND_INDEX_BUFFER3_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBindIndexBuffer3KHR",
     size: 16,
@@ -557,8 +540,8 @@ pub static CMD_BIND_INDEX_BUFFER3_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BIND_INDEX_BUFFER3_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_INDEX_BUFFER3_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -578,14 +561,13 @@ pub static CMD_BIND_INDEX_BUFFER3_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBindVertexBuffers3KHRParams {
     pub command_buffer: CommandBuffer,
     pub first_binding: u32,
     pub binding_count: u32,
     pub p_binding_infos: Ptr<BindVertexBuffer3InfoKHR>,
 }
-structure!(CmdBindVertexBuffers3KHRParams, CMD_BIND_VERTEX_BUFFERS3_KHR_PARAMS_LAYOUT, 24);
+image!(CmdBindVertexBuffers3KHRParams, CMD_BIND_VERTEX_BUFFERS3_KHR_PARAMS_LAYOUT);
 pub static CMD_BIND_VERTEX_BUFFERS3_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBindVertexBuffers3KHR",
     size: 24,
@@ -594,17 +576,17 @@ pub static CMD_BIND_VERTEX_BUFFERS3_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("firstBinding", 8, 1, Ty::U32),
-        f("bindingCount", 12, 1, Ty::U32),
-        f("pBindingInfos", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BIND_VERTEX_BUFFER3_INFO_KHR_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "firstBinding", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bindingCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindingInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_VERTEX_BUFFER3_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_VERTEX_BUFFER3_INFO_KHR_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_VERTEX_BUFFER3_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(12, 4)],
+    keep: &[Span { at: 12, size: 4 }],
 };
 pub type FnCmdBindVertexBuffers3KHR = unsafe extern "system" fn(CommandBuffer, u32, u32, Ptr<BindVertexBuffer3InfoKHR>);
 pub static CMD_BIND_VERTEX_BUFFERS3_KHR_COMMAND: CommandDesc = CommandDesc {
@@ -617,12 +599,11 @@ pub static CMD_BIND_VERTEX_BUFFERS3_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDrawIndirect2KHRParams {
     pub command_buffer: CommandBuffer,
     pub p_info: Ptr<DrawIndirect2InfoKHR>,
 }
-structure!(CmdDrawIndirect2KHRParams, CMD_DRAW_INDIRECT2_KHR_PARAMS_LAYOUT, 16);
+image!(CmdDrawIndirect2KHRParams, CMD_DRAW_INDIRECT2_KHR_PARAMS_LAYOUT);
 pub static CMD_DRAW_INDIRECT2_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDrawIndirect2KHR",
     size: 16,
@@ -631,8 +612,8 @@ pub static CMD_DRAW_INDIRECT2_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DRAW_INDIRECT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DRAW_INDIRECT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -652,12 +633,11 @@ pub static CMD_DRAW_INDIRECT2_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDrawIndexedIndirect2KHRParams {
     pub command_buffer: CommandBuffer,
     pub p_info: Ptr<DrawIndirect2InfoKHR>,
 }
-structure!(CmdDrawIndexedIndirect2KHRParams, CMD_DRAW_INDEXED_INDIRECT2_KHR_PARAMS_LAYOUT, 16);
+image!(CmdDrawIndexedIndirect2KHRParams, CMD_DRAW_INDEXED_INDIRECT2_KHR_PARAMS_LAYOUT);
 pub static CMD_DRAW_INDEXED_INDIRECT2_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDrawIndexedIndirect2KHR",
     size: 16,
@@ -666,8 +646,8 @@ pub static CMD_DRAW_INDEXED_INDIRECT2_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DRAW_INDIRECT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DRAW_INDIRECT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -687,12 +667,11 @@ pub static CMD_DRAW_INDEXED_INDIRECT2_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDispatchIndirect2KHRParams {
     pub command_buffer: CommandBuffer,
     pub p_info: Ptr<DispatchIndirect2InfoKHR>,
 }
-structure!(CmdDispatchIndirect2KHRParams, CMD_DISPATCH_INDIRECT2_KHR_PARAMS_LAYOUT, 16);
+image!(CmdDispatchIndirect2KHRParams, CMD_DISPATCH_INDIRECT2_KHR_PARAMS_LAYOUT);
 pub static CMD_DISPATCH_INDIRECT2_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDispatchIndirect2KHR",
     size: 16,
@@ -701,8 +680,8 @@ pub static CMD_DISPATCH_INDIRECT2_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPATCH_INDIRECT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPATCH_INDIRECT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -722,12 +701,11 @@ pub static CMD_DISPATCH_INDIRECT2_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyMemoryKHRParams {
     pub command_buffer: CommandBuffer,
     pub p_copy_memory_info: Ptr<CopyDeviceMemoryInfoKHR>,
 }
-structure!(CmdCopyMemoryKHRParams, CMD_COPY_MEMORY_KHR_PARAMS_LAYOUT, 16);
+image!(CmdCopyMemoryKHRParams, CMD_COPY_MEMORY_KHR_PARAMS_LAYOUT);
 pub static CMD_COPY_MEMORY_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyMemoryKHR",
     size: 16,
@@ -736,8 +714,8 @@ pub static CMD_COPY_MEMORY_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pCopyMemoryInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_DEVICE_MEMORY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pCopyMemoryInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_DEVICE_MEMORY_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -757,12 +735,11 @@ pub static CMD_COPY_MEMORY_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyMemoryToImageKHRParams {
     pub command_buffer: CommandBuffer,
     pub p_copy_memory_info: Ptr<CopyDeviceMemoryImageInfoKHR>,
 }
-structure!(CmdCopyMemoryToImageKHRParams, CMD_COPY_MEMORY_TO_IMAGE_KHR_PARAMS_LAYOUT, 16);
+image!(CmdCopyMemoryToImageKHRParams, CMD_COPY_MEMORY_TO_IMAGE_KHR_PARAMS_LAYOUT);
 pub static CMD_COPY_MEMORY_TO_IMAGE_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyMemoryToImageKHR",
     size: 16,
@@ -771,8 +748,8 @@ pub static CMD_COPY_MEMORY_TO_IMAGE_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pCopyMemoryInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_DEVICE_MEMORY_IMAGE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pCopyMemoryInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_DEVICE_MEMORY_IMAGE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -792,12 +769,11 @@ pub static CMD_COPY_MEMORY_TO_IMAGE_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyImageToMemoryKHRParams {
     pub command_buffer: CommandBuffer,
     pub p_copy_memory_info: Ptr<CopyDeviceMemoryImageInfoKHR>,
 }
-structure!(CmdCopyImageToMemoryKHRParams, CMD_COPY_IMAGE_TO_MEMORY_KHR_PARAMS_LAYOUT, 16);
+image!(CmdCopyImageToMemoryKHRParams, CMD_COPY_IMAGE_TO_MEMORY_KHR_PARAMS_LAYOUT);
 pub static CMD_COPY_IMAGE_TO_MEMORY_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyImageToMemoryKHR",
     size: 16,
@@ -806,8 +782,8 @@ pub static CMD_COPY_IMAGE_TO_MEMORY_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pCopyMemoryInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COPY_DEVICE_MEMORY_IMAGE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pCopyMemoryInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COPY_DEVICE_MEMORY_IMAGE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -827,7 +803,6 @@ pub static CMD_COPY_IMAGE_TO_MEMORY_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdUpdateMemoryKHRParams {
     pub command_buffer: CommandBuffer,
     pub p_dst_range: Ptr<DeviceAddressRangeKHR>,
@@ -835,7 +810,7 @@ pub struct CmdUpdateMemoryKHRParams {
     pub data_size: u64,
     pub p_data: Ptr<u8>,
 }
-structure!(CmdUpdateMemoryKHRParams, CMD_UPDATE_MEMORY_KHR_PARAMS_LAYOUT, 40);
+image!(CmdUpdateMemoryKHRParams, CMD_UPDATE_MEMORY_KHR_PARAMS_LAYOUT);
 pub static CMD_UPDATE_MEMORY_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdUpdateMemoryKHR",
     size: 40,
@@ -844,19 +819,19 @@ pub static CMD_UPDATE_MEMORY_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pDstRange", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("dstFlags", 16, 1, Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM)).optional(),
-        f("dataSize", 24, 1, Ty::U64),
-        f("pData", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(24, 8)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pDstRange", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstFlags", at: 16, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dataSize", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 24, width: 8 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(24, 8)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 24, width: 8 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(20, 4)],
-    keep: &[s(24, 8)],
+    gaps: &[Span { at: 20, size: 4 }],
+    keep: &[Span { at: 24, size: 8 }],
 };
 pub type FnCmdUpdateMemoryKHR = unsafe extern "system" fn(CommandBuffer, Ptr<DeviceAddressRangeKHR>, AddressCommandFlagsKHR, u64, Ptr<u8>);
 pub static CMD_UPDATE_MEMORY_KHR_COMMAND: CommandDesc = CommandDesc {
@@ -869,14 +844,13 @@ pub static CMD_UPDATE_MEMORY_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdFillMemoryKHRParams {
     pub command_buffer: CommandBuffer,
     pub p_dst_range: Ptr<DeviceAddressRangeKHR>,
     pub dst_flags: AddressCommandFlagsKHR,
     pub data: u32,
 }
-structure!(CmdFillMemoryKHRParams, CMD_FILL_MEMORY_KHR_PARAMS_LAYOUT, 24);
+image!(CmdFillMemoryKHRParams, CMD_FILL_MEMORY_KHR_PARAMS_LAYOUT);
 pub static CMD_FILL_MEMORY_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdFillMemoryKHR",
     size: 24,
@@ -885,10 +859,10 @@ pub static CMD_FILL_MEMORY_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pDstRange", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("dstFlags", 16, 1, Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM)).optional(),
-        f("data", 20, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pDstRange", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstFlags", at: 16, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "data", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -908,7 +882,6 @@ pub static CMD_FILL_MEMORY_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyQueryPoolResultsToMemoryKHRParams {
     pub command_buffer: CommandBuffer,
     pub query_pool: QueryPool,
@@ -918,7 +891,7 @@ pub struct CmdCopyQueryPoolResultsToMemoryKHRParams {
     pub dst_flags: AddressCommandFlagsKHR,
     pub query_result_flags: QueryResultFlags,
 }
-structure!(CmdCopyQueryPoolResultsToMemoryKHRParams, CMD_COPY_QUERY_POOL_RESULTS_TO_MEMORY_KHR_PARAMS_LAYOUT, 40);
+image!(CmdCopyQueryPoolResultsToMemoryKHRParams, CMD_COPY_QUERY_POOL_RESULTS_TO_MEMORY_KHR_PARAMS_LAYOUT);
 pub static CMD_COPY_QUERY_POOL_RESULTS_TO_MEMORY_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyQueryPoolResultsToMemoryKHR",
     size: 40,
@@ -927,13 +900,13 @@ pub static CMD_COPY_QUERY_POOL_RESULTS_TO_MEMORY_KHR_PARAMS_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("queryPool", 8, 1, Ty::Handle(HandleType::QueryPool)),
-        f("firstQuery", 16, 1, Ty::U32),
-        f("queryCount", 20, 1, Ty::U32),
-        f("pDstRange", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("dstFlags", 32, 1, Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM)).optional(),
-        f("queryResultFlags", 36, 1, Ty::Flags(&QUERY_RESULT_FLAG_BITS_ENUM)).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "queryPool", at: 8, ty: Ty::Handle(HandleType::QueryPool), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstQuery", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queryCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDstRange", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STRIDED_DEVICE_ADDRESS_RANGE_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstFlags", at: 32, ty: Ty::Flags(&ADDRESS_COMMAND_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "queryResultFlags", at: 36, ty: Ty::Flags(&QUERY_RESULT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -954,12 +927,11 @@ pub static CMD_COPY_QUERY_POOL_RESULTS_TO_MEMORY_KHR_COMMAND: CommandDesc = Comm
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDrawIndirectCount2KHRParams {
     pub command_buffer: CommandBuffer,
     pub p_info: Ptr<DrawIndirectCount2InfoKHR>,
 }
-structure!(CmdDrawIndirectCount2KHRParams, CMD_DRAW_INDIRECT_COUNT2_KHR_PARAMS_LAYOUT, 16);
+image!(CmdDrawIndirectCount2KHRParams, CMD_DRAW_INDIRECT_COUNT2_KHR_PARAMS_LAYOUT);
 pub static CMD_DRAW_INDIRECT_COUNT2_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDrawIndirectCount2KHR",
     size: 16,
@@ -968,8 +940,8 @@ pub static CMD_DRAW_INDIRECT_COUNT2_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DRAW_INDIRECT_COUNT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DRAW_INDIRECT_COUNT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -989,12 +961,11 @@ pub static CMD_DRAW_INDIRECT_COUNT2_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDrawIndexedIndirectCount2KHRParams {
     pub command_buffer: CommandBuffer,
     pub p_info: Ptr<DrawIndirectCount2InfoKHR>,
 }
-structure!(CmdDrawIndexedIndirectCount2KHRParams, CMD_DRAW_INDEXED_INDIRECT_COUNT2_KHR_PARAMS_LAYOUT, 16);
+image!(CmdDrawIndexedIndirectCount2KHRParams, CMD_DRAW_INDEXED_INDIRECT_COUNT2_KHR_PARAMS_LAYOUT);
 pub static CMD_DRAW_INDEXED_INDIRECT_COUNT2_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDrawIndexedIndirectCount2KHR",
     size: 16,
@@ -1003,8 +974,8 @@ pub static CMD_DRAW_INDEXED_INDIRECT_COUNT2_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DRAW_INDIRECT_COUNT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DRAW_INDIRECT_COUNT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -1024,12 +995,11 @@ pub static CMD_DRAW_INDEXED_INDIRECT_COUNT2_KHR_COMMAND: CommandDesc = CommandDe
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBeginConditionalRendering2EXTParams {
     pub command_buffer: CommandBuffer,
     pub p_conditional_rendering_begin: Ptr<ConditionalRenderingBeginInfo2EXT>,
 }
-structure!(CmdBeginConditionalRendering2EXTParams, CMD_BEGIN_CONDITIONAL_RENDERING2_EXT_PARAMS_LAYOUT, 16);
+image!(CmdBeginConditionalRendering2EXTParams, CMD_BEGIN_CONDITIONAL_RENDERING2_EXT_PARAMS_LAYOUT);
 pub static CMD_BEGIN_CONDITIONAL_RENDERING2_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBeginConditionalRendering2EXT",
     size: 16,
@@ -1038,8 +1008,8 @@ pub static CMD_BEGIN_CONDITIONAL_RENDERING2_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pConditionalRenderingBegin", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CONDITIONAL_RENDERING_BEGIN_INFO2_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pConditionalRenderingBegin", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CONDITIONAL_RENDERING_BEGIN_INFO2_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -1059,14 +1029,13 @@ pub static CMD_BEGIN_CONDITIONAL_RENDERING2_EXT_COMMAND: CommandDesc = CommandDe
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBindTransformFeedbackBuffers2EXTParams {
     pub command_buffer: CommandBuffer,
     pub first_binding: u32,
     pub binding_count: u32,
     pub p_binding_infos: Ptr<BindTransformFeedbackBuffer2InfoEXT>,
 }
-structure!(CmdBindTransformFeedbackBuffers2EXTParams, CMD_BIND_TRANSFORM_FEEDBACK_BUFFERS2_EXT_PARAMS_LAYOUT, 24);
+image!(CmdBindTransformFeedbackBuffers2EXTParams, CMD_BIND_TRANSFORM_FEEDBACK_BUFFERS2_EXT_PARAMS_LAYOUT);
 pub static CMD_BIND_TRANSFORM_FEEDBACK_BUFFERS2_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBindTransformFeedbackBuffers2EXT",
     size: 24,
@@ -1075,17 +1044,17 @@ pub static CMD_BIND_TRANSFORM_FEEDBACK_BUFFERS2_EXT_PARAMS_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("firstBinding", 8, 1, Ty::U32),
-        f("bindingCount", 12, 1, Ty::U32),
-        f("pBindingInfos", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "firstBinding", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bindingCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindingInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(12, 4)],
+    keep: &[Span { at: 12, size: 4 }],
 };
 pub type FnCmdBindTransformFeedbackBuffers2EXT = unsafe extern "system" fn(CommandBuffer, u32, u32, Ptr<BindTransformFeedbackBuffer2InfoEXT>);
 pub static CMD_BIND_TRANSFORM_FEEDBACK_BUFFERS2_EXT_COMMAND: CommandDesc = CommandDesc {
@@ -1098,14 +1067,13 @@ pub static CMD_BIND_TRANSFORM_FEEDBACK_BUFFERS2_EXT_COMMAND: CommandDesc = Comma
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBeginTransformFeedback2EXTParams {
     pub command_buffer: CommandBuffer,
     pub first_counter_range: u32,
     pub counter_range_count: u32,
     pub p_counter_infos: Ptr<BindTransformFeedbackBuffer2InfoEXT>,
 }
-structure!(CmdBeginTransformFeedback2EXTParams, CMD_BEGIN_TRANSFORM_FEEDBACK2_EXT_PARAMS_LAYOUT, 24);
+image!(CmdBeginTransformFeedback2EXTParams, CMD_BEGIN_TRANSFORM_FEEDBACK2_EXT_PARAMS_LAYOUT);
 pub static CMD_BEGIN_TRANSFORM_FEEDBACK2_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBeginTransformFeedback2EXT",
     size: 24,
@@ -1114,17 +1082,17 @@ pub static CMD_BEGIN_TRANSFORM_FEEDBACK2_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("firstCounterRange", 8, 1, Ty::U32),
-        f("counterRangeCount", 12, 1, Ty::U32).optional(),
-        f("pCounterInfos", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "firstCounterRange", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "counterRangeCount", at: 12, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCounterInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(12, 4)],
+    keep: &[Span { at: 12, size: 4 }],
 };
 pub type FnCmdBeginTransformFeedback2EXT = unsafe extern "system" fn(CommandBuffer, u32, u32, Ptr<BindTransformFeedbackBuffer2InfoEXT>);
 pub static CMD_BEGIN_TRANSFORM_FEEDBACK2_EXT_COMMAND: CommandDesc = CommandDesc {
@@ -1137,14 +1105,13 @@ pub static CMD_BEGIN_TRANSFORM_FEEDBACK2_EXT_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdEndTransformFeedback2EXTParams {
     pub command_buffer: CommandBuffer,
     pub first_counter_range: u32,
     pub counter_range_count: u32,
     pub p_counter_infos: Ptr<BindTransformFeedbackBuffer2InfoEXT>,
 }
-structure!(CmdEndTransformFeedback2EXTParams, CMD_END_TRANSFORM_FEEDBACK2_EXT_PARAMS_LAYOUT, 24);
+image!(CmdEndTransformFeedback2EXTParams, CMD_END_TRANSFORM_FEEDBACK2_EXT_PARAMS_LAYOUT);
 pub static CMD_END_TRANSFORM_FEEDBACK2_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdEndTransformFeedback2EXT",
     size: 24,
@@ -1153,17 +1120,17 @@ pub static CMD_END_TRANSFORM_FEEDBACK2_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("firstCounterRange", 8, 1, Ty::U32),
-        f("counterRangeCount", 12, 1, Ty::U32).optional(),
-        f("pCounterInfos", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "firstCounterRange", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "counterRangeCount", at: 12, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCounterInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(12, 4)],
+    keep: &[Span { at: 12, size: 4 }],
 };
 pub type FnCmdEndTransformFeedback2EXT = unsafe extern "system" fn(CommandBuffer, u32, u32, Ptr<BindTransformFeedbackBuffer2InfoEXT>);
 pub static CMD_END_TRANSFORM_FEEDBACK2_EXT_COMMAND: CommandDesc = CommandDesc {
@@ -1176,7 +1143,6 @@ pub static CMD_END_TRANSFORM_FEEDBACK2_EXT_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDrawIndirectByteCount2EXTParams {
     pub command_buffer: CommandBuffer,
     pub instance_count: u32,
@@ -1185,7 +1151,7 @@ pub struct CmdDrawIndirectByteCount2EXTParams {
     pub counter_offset: u32,
     pub vertex_stride: u32,
 }
-structure!(CmdDrawIndirectByteCount2EXTParams, CMD_DRAW_INDIRECT_BYTE_COUNT2_EXT_PARAMS_LAYOUT, 32);
+image!(CmdDrawIndirectByteCount2EXTParams, CMD_DRAW_INDIRECT_BYTE_COUNT2_EXT_PARAMS_LAYOUT);
 pub static CMD_DRAW_INDIRECT_BYTE_COUNT2_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDrawIndirectByteCount2EXT",
     size: 32,
@@ -1194,12 +1160,12 @@ pub static CMD_DRAW_INDIRECT_BYTE_COUNT2_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("instanceCount", 8, 1, Ty::U32),
-        f("firstInstance", 12, 1, Ty::U32),
-        f("pCounterInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("counterOffset", 24, 1, Ty::U32),
-        f("vertexStride", 28, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "instanceCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstInstance", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCounterInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_TRANSFORM_FEEDBACK_BUFFER2_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "counterOffset", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexStride", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -1219,12 +1185,11 @@ pub static CMD_DRAW_INDIRECT_BYTE_COUNT2_EXT_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDrawMeshTasksIndirect2EXTParams {
     pub command_buffer: CommandBuffer,
     pub p_info: Ptr<DrawIndirect2InfoKHR>,
 }
-structure!(CmdDrawMeshTasksIndirect2EXTParams, CMD_DRAW_MESH_TASKS_INDIRECT2_EXT_PARAMS_LAYOUT, 16);
+image!(CmdDrawMeshTasksIndirect2EXTParams, CMD_DRAW_MESH_TASKS_INDIRECT2_EXT_PARAMS_LAYOUT);
 pub static CMD_DRAW_MESH_TASKS_INDIRECT2_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDrawMeshTasksIndirect2EXT",
     size: 16,
@@ -1233,8 +1198,8 @@ pub static CMD_DRAW_MESH_TASKS_INDIRECT2_EXT_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DRAW_INDIRECT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DRAW_INDIRECT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -1254,12 +1219,11 @@ pub static CMD_DRAW_MESH_TASKS_INDIRECT2_EXT_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDrawMeshTasksIndirectCount2EXTParams {
     pub command_buffer: CommandBuffer,
     pub p_info: Ptr<DrawIndirectCount2InfoKHR>,
 }
-structure!(CmdDrawMeshTasksIndirectCount2EXTParams, CMD_DRAW_MESH_TASKS_INDIRECT_COUNT2_EXT_PARAMS_LAYOUT, 16);
+image!(CmdDrawMeshTasksIndirectCount2EXTParams, CMD_DRAW_MESH_TASKS_INDIRECT_COUNT2_EXT_PARAMS_LAYOUT);
 pub static CMD_DRAW_MESH_TASKS_INDIRECT_COUNT2_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDrawMeshTasksIndirectCount2EXT",
     size: 16,
@@ -1268,8 +1232,8 @@ pub static CMD_DRAW_MESH_TASKS_INDIRECT_COUNT2_EXT_PARAMS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DRAW_INDIRECT_COUNT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DRAW_INDIRECT_COUNT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -1289,12 +1253,11 @@ pub static CMD_DRAW_MESH_TASKS_INDIRECT_COUNT2_EXT_COMMAND: CommandDesc = Comman
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdWriteMarkerToMemoryAMDParams {
     pub command_buffer: CommandBuffer,
     pub p_info: Ptr<MemoryMarkerInfoAMD>,
 }
-structure!(CmdWriteMarkerToMemoryAMDParams, CMD_WRITE_MARKER_TO_MEMORY_AMD_PARAMS_LAYOUT, 16);
+image!(CmdWriteMarkerToMemoryAMDParams, CMD_WRITE_MARKER_TO_MEMORY_AMD_PARAMS_LAYOUT);
 pub static CMD_WRITE_MARKER_TO_MEMORY_AMD_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdWriteMarkerToMemoryAMD",
     size: 16,
@@ -1303,8 +1266,8 @@ pub static CMD_WRITE_MARKER_TO_MEMORY_AMD_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_MARKER_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_MARKER_INFO_AMD_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -1324,14 +1287,13 @@ pub static CMD_WRITE_MARKER_TO_MEMORY_AMD_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateAccelerationStructure2KHRParams {
     pub device: Device,
     pub p_create_info: Ptr<AccelerationStructureCreateInfo2KHR>,
     pub p_allocator: Ptr<Opaque>,
     pub p_acceleration_structure: Ptr<AccelerationStructureKHR>,
 }
-structure!(CreateAccelerationStructure2KHRParams, CREATE_ACCELERATION_STRUCTURE2_KHR_PARAMS_LAYOUT, 32);
+image!(CreateAccelerationStructure2KHRParams, CREATE_ACCELERATION_STRUCTURE2_KHR_PARAMS_LAYOUT);
 pub static CREATE_ACCELERATION_STRUCTURE2_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateAccelerationStructure2KHR",
     size: 32,
@@ -1340,10 +1302,10 @@ pub static CREATE_ACCELERATION_STRUCTURE2_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_CREATE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pAccelerationStructure", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_CREATE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pAccelerationStructure", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1356,12 +1318,11 @@ pub static CREATE_ACCELERATION_STRUCTURE2_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateAccelerationStructure2KHROutputs {
     pub result: Result,
     pub p_acceleration_structure: Ptr<AccelerationStructureKHR>,
 }
-structure!(CreateAccelerationStructure2KHROutputs, CREATE_ACCELERATION_STRUCTURE2_KHR_OUTPUTS_LAYOUT, 16);
+image!(CreateAccelerationStructure2KHROutputs, CREATE_ACCELERATION_STRUCTURE2_KHR_OUTPUTS_LAYOUT);
 pub static CREATE_ACCELERATION_STRUCTURE2_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateAccelerationStructure2KHR:outputs",
     size: 16,
@@ -1370,13 +1331,13 @@ pub static CREATE_ACCELERATION_STRUCTURE2_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pAccelerationStructure", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAccelerationStructure", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::AccelerationStructureKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateAccelerationStructure2KHR = unsafe extern "system" fn(Device, Ptr<AccelerationStructureCreateInfo2KHR>, Ptr<Opaque>, Ptr<AccelerationStructureKHR>) -> Result;

@@ -2,7 +2,6 @@
 // VK_KHR_device_fault.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceFaultFeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -11,7 +10,7 @@ pub struct PhysicalDeviceFaultFeaturesKHR {
     pub device_fault_report_masked: Bool32,
     pub device_fault_device_lost_on_masked: Bool32,
 }
-structure!(PhysicalDeviceFaultFeaturesKHR, PHYSICAL_DEVICE_FAULT_FEATURES_KHR_LAYOUT, 32);
+structure!(PhysicalDeviceFaultFeaturesKHR, PHYSICAL_DEVICE_FAULT_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_FAULT_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceFaultFeaturesKHR",
     size: 32,
@@ -20,28 +19,27 @@ pub static PHYSICAL_DEVICE_FAULT_FEATURES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("deviceFault", 16, 1, Ty::Bool32),
-        f("deviceFaultVendorBinary", 20, 1, Ty::Bool32),
-        f("deviceFaultReportMasked", 24, 1, Ty::Bool32),
-        f("deviceFaultDeviceLostOnMasked", 28, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "deviceFault", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceFaultVendorBinary", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceFaultReportMasked", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceFaultDeviceLostOnMasked", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceFaultPropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_device_fault_count: u32,
 }
-structure!(PhysicalDeviceFaultPropertiesKHR, PHYSICAL_DEVICE_FAULT_PROPERTIES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceFaultPropertiesKHR, PHYSICAL_DEVICE_FAULT_PROPERTIES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_FAULT_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceFaultPropertiesKHR",
     size: 24,
@@ -50,19 +48,18 @@ pub static PHYSICAL_DEVICE_FAULT_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxDeviceFaultCount", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxDeviceFaultCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceFaultInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -73,7 +70,7 @@ pub struct DeviceFaultInfoKHR {
     pub instruction_address_info: DeviceFaultAddressInfoKHR,
     pub vendor_info: DeviceFaultVendorInfoKHR,
 }
-structure!(DeviceFaultInfoKHR, DEVICE_FAULT_INFO_KHR_LAYOUT, 608);
+structure!(DeviceFaultInfoKHR, DEVICE_FAULT_INFO_KHR_LAYOUT);
 pub static DEVICE_FAULT_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkDeviceFaultInfoKHR",
     size: 608,
@@ -82,33 +79,32 @@ pub static DEVICE_FAULT_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&DEVICE_FAULT_FLAG_BITS_KHR_ENUM)),
-        f("groupId", 24, 1, Ty::U64),
-        f("description", 32, 256, Ty::Char),
-        f("faultAddressInfo", 288, 1, Ty::Struct(&DEVICE_FAULT_ADDRESS_INFO_KHR_LAYOUT)).optional(),
-        f("instructionAddressInfo", 312, 1, Ty::Struct(&DEVICE_FAULT_ADDRESS_INFO_KHR_LAYOUT)).optional(),
-        f("vendorInfo", 336, 1, Ty::Struct(&DEVICE_FAULT_VENDOR_INFO_KHR_LAYOUT)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&DEVICE_FAULT_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "groupId", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "description", at: 32, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
+        Field { name: "faultAddressInfo", at: 288, ty: Ty::Struct(&DEVICE_FAULT_ADDRESS_INFO_KHR_LAYOUT), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "instructionAddressInfo", at: 312, ty: Ty::Struct(&DEVICE_FAULT_ADDRESS_INFO_KHR_LAYOUT), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vendorInfo", at: 336, ty: Ty::Struct(&DEVICE_FAULT_VENDOR_INFO_KHR_LAYOUT), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Text { at: 32, size: 256 },
         Work::Text { at: 336, size: 256 },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(292, 4), s(316, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 292, size: 4 }, Span { at: 316, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceFaultDebugInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub vendor_binary_size: u32,
     pub p_vendor_binary_data: Ptr<u8>,
 }
-structure!(DeviceFaultDebugInfoKHR, DEVICE_FAULT_DEBUG_INFO_KHR_LAYOUT, 32);
+structure!(DeviceFaultDebugInfoKHR, DEVICE_FAULT_DEBUG_INFO_KHR_LAYOUT);
 pub static DEVICE_FAULT_DEBUG_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkDeviceFaultDebugInfoKHR",
     size: 32,
@@ -117,17 +113,17 @@ pub static DEVICE_FAULT_DEBUG_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("vendorBinarySize", 16, 1, Ty::U32),
-        f("pVendorBinaryData", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vendorBinarySize", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVendorBinaryData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 newtype!(DeviceFaultFlagsKHR, u32);
@@ -154,14 +150,13 @@ pub static DEVICE_FAULT_FLAG_BITS_KHR_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceFaultReportsKHRParams {
     pub device: Device,
     pub timeout: u64,
     pub p_fault_counts: Ptr<u32>,
     pub p_fault_info: Ptr<DeviceFaultInfoKHR>,
 }
-structure!(GetDeviceFaultReportsKHRParams, GET_DEVICE_FAULT_REPORTS_KHR_PARAMS_LAYOUT, 32);
+image!(GetDeviceFaultReportsKHRParams, GET_DEVICE_FAULT_REPORTS_KHR_PARAMS_LAYOUT);
 pub static GET_DEVICE_FAULT_REPORTS_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceFaultReportsKHR",
     size: 32,
@@ -170,28 +165,27 @@ pub static GET_DEVICE_FAULT_REPORTS_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("timeout", 8, 1, Ty::U64),
-        f("pFaultCounts", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pFaultInfo", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_INFO_KHR_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "timeout", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFaultCounts", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFaultInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_INFO_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DEVICE_FAULT_INFO_KHR_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DEVICE_FAULT_INFO_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceFaultReportsKHROutputs {
     pub result: Result,
     pub p_fault_counts: Ptr<u32>,
     pub p_fault_info: Ptr<DeviceFaultInfoKHR>,
 }
-structure!(GetDeviceFaultReportsKHROutputs, GET_DEVICE_FAULT_REPORTS_KHR_OUTPUTS_LAYOUT, 24);
+image!(GetDeviceFaultReportsKHROutputs, GET_DEVICE_FAULT_REPORTS_KHR_OUTPUTS_LAYOUT);
 pub static GET_DEVICE_FAULT_REPORTS_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceFaultReportsKHR:outputs",
     size: 24,
@@ -200,15 +194,15 @@ pub static GET_DEVICE_FAULT_REPORTS_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pFaultCounts", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pFaultInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_INFO_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFaultCounts", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFaultInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_INFO_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DEVICE_FAULT_INFO_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DEVICE_FAULT_INFO_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetDeviceFaultReportsKHR = unsafe extern "system" fn(Device, u64, Ptr<u32>, Ptr<DeviceFaultInfoKHR>) -> Result;
@@ -226,12 +220,11 @@ pub static GET_DEVICE_FAULT_REPORTS_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceFaultDebugInfoKHRParams {
     pub device: Device,
     pub p_debug_info: Ptr<DeviceFaultDebugInfoKHR>,
 }
-structure!(GetDeviceFaultDebugInfoKHRParams, GET_DEVICE_FAULT_DEBUG_INFO_KHR_PARAMS_LAYOUT, 16);
+image!(GetDeviceFaultDebugInfoKHRParams, GET_DEVICE_FAULT_DEBUG_INFO_KHR_PARAMS_LAYOUT);
 pub static GET_DEVICE_FAULT_DEBUG_INFO_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceFaultDebugInfoKHR",
     size: 16,
@@ -240,8 +233,8 @@ pub static GET_DEVICE_FAULT_DEBUG_INFO_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pDebugInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_DEBUG_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDebugInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_DEBUG_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -252,12 +245,11 @@ pub static GET_DEVICE_FAULT_DEBUG_INFO_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceFaultDebugInfoKHROutputs {
     pub result: Result,
     pub p_debug_info: Ptr<DeviceFaultDebugInfoKHR>,
 }
-structure!(GetDeviceFaultDebugInfoKHROutputs, GET_DEVICE_FAULT_DEBUG_INFO_KHR_OUTPUTS_LAYOUT, 16);
+image!(GetDeviceFaultDebugInfoKHROutputs, GET_DEVICE_FAULT_DEBUG_INFO_KHR_OUTPUTS_LAYOUT);
 pub static GET_DEVICE_FAULT_DEBUG_INFO_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceFaultDebugInfoKHR:outputs",
     size: 16,
@@ -266,13 +258,13 @@ pub static GET_DEVICE_FAULT_DEBUG_INFO_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pDebugInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_DEBUG_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDebugInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_DEBUG_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEVICE_FAULT_DEBUG_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetDeviceFaultDebugInfoKHR = unsafe extern "system" fn(Device, Ptr<DeviceFaultDebugInfoKHR>) -> Result;

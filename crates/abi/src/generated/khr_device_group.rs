@@ -2,14 +2,13 @@
 // VK_KHR_device_group.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceGroupPresentCapabilitiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub present_mask: [u32; 32],
     pub modes: DeviceGroupPresentModeFlagsKHR,
 }
-structure!(DeviceGroupPresentCapabilitiesKHR, DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_LAYOUT, 152);
+structure!(DeviceGroupPresentCapabilitiesKHR, DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_LAYOUT);
 pub static DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     name: "VkDeviceGroupPresentCapabilitiesKHR",
     size: 152,
@@ -18,26 +17,25 @@ pub static DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("presentMask", 16, 32, Ty::U32),
-        f("modes", 144, 1, Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "presentMask", at: 16, ty: Ty::U32, count: 32, is_optional: false, is_extern_sync: false },
+        Field { name: "modes", at: 144, ty: Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(148, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 148, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageSwapchainCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub swapchain: SwapchainKHR,
 }
-structure!(ImageSwapchainCreateInfoKHR, IMAGE_SWAPCHAIN_CREATE_INFO_KHR_LAYOUT, 24);
+structure!(ImageSwapchainCreateInfoKHR, IMAGE_SWAPCHAIN_CREATE_INFO_KHR_LAYOUT);
 pub static IMAGE_SWAPCHAIN_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkImageSwapchainCreateInfoKHR",
     size: 24,
@@ -46,27 +44,26 @@ pub static IMAGE_SWAPCHAIN_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("swapchain", 16, 1, Ty::Handle(HandleType::SwapchainKHR)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "swapchain", at: 16, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::SwapchainKHR },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BindImageMemorySwapchainInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub swapchain: SwapchainKHR,
     pub image_index: u32,
 }
-structure!(BindImageMemorySwapchainInfoKHR, BIND_IMAGE_MEMORY_SWAPCHAIN_INFO_KHR_LAYOUT, 32);
+structure!(BindImageMemorySwapchainInfoKHR, BIND_IMAGE_MEMORY_SWAPCHAIN_INFO_KHR_LAYOUT);
 pub static BIND_IMAGE_MEMORY_SWAPCHAIN_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkBindImageMemorySwapchainInfoKHR",
     size: 32,
@@ -75,21 +72,20 @@ pub static BIND_IMAGE_MEMORY_SWAPCHAIN_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("swapchain", 16, 1, Ty::Handle(HandleType::SwapchainKHR)).extern_sync(),
-        f("imageIndex", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "swapchain", at: 16, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "imageIndex", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::SwapchainKHR },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AcquireNextImageInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -99,7 +95,7 @@ pub struct AcquireNextImageInfoKHR {
     pub fence: Fence,
     pub device_mask: u32,
 }
-structure!(AcquireNextImageInfoKHR, ACQUIRE_NEXT_IMAGE_INFO_KHR_LAYOUT, 56);
+structure!(AcquireNextImageInfoKHR, ACQUIRE_NEXT_IMAGE_INFO_KHR_LAYOUT);
 pub static ACQUIRE_NEXT_IMAGE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkAcquireNextImageInfoKHR",
     size: 56,
@@ -108,13 +104,13 @@ pub static ACQUIRE_NEXT_IMAGE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("swapchain", 16, 1, Ty::Handle(HandleType::SwapchainKHR)).extern_sync(),
-        f("timeout", 24, 1, Ty::U64),
-        f("semaphore", 32, 1, Ty::Handle(HandleType::Semaphore)).optional().extern_sync(),
-        f("fence", 40, 1, Ty::Handle(HandleType::Fence)).optional().extern_sync(),
-        f("deviceMask", 48, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "swapchain", at: 16, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "timeout", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "semaphore", at: 32, ty: Ty::Handle(HandleType::Semaphore), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "fence", at: 40, ty: Ty::Handle(HandleType::Fence), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "deviceMask", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
@@ -122,12 +118,11 @@ pub static ACQUIRE_NEXT_IMAGE_INFO_KHR_LAYOUT: Layout = Layout {
         Work::Handles { at: 32, count: 1, ty: HandleType::Semaphore },
         Work::Handles { at: 40, count: 1, ty: HandleType::Fence },
     ],
-    gaps: &[s(4, 4), s(52, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceGroupPresentInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -135,7 +130,7 @@ pub struct DeviceGroupPresentInfoKHR {
     pub p_device_masks: Ptr<u32>,
     pub mode: DeviceGroupPresentModeFlagBitsKHR,
 }
-structure!(DeviceGroupPresentInfoKHR, DEVICE_GROUP_PRESENT_INFO_KHR_LAYOUT, 40);
+structure!(DeviceGroupPresentInfoKHR, DEVICE_GROUP_PRESENT_INFO_KHR_LAYOUT);
 pub static DEVICE_GROUP_PRESENT_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkDeviceGroupPresentInfoKHR",
     size: 40,
@@ -144,28 +139,27 @@ pub static DEVICE_GROUP_PRESENT_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("swapchainCount", 16, 1, Ty::U32).optional(),
-        f("pDeviceMasks", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("mode", 32, 1, Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "swapchainCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDeviceMasks", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "mode", at: 32, ty: Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceGroupSwapchainCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub modes: DeviceGroupPresentModeFlagsKHR,
 }
-structure!(DeviceGroupSwapchainCreateInfoKHR, DEVICE_GROUP_SWAPCHAIN_CREATE_INFO_KHR_LAYOUT, 24);
+structure!(DeviceGroupSwapchainCreateInfoKHR, DEVICE_GROUP_SWAPCHAIN_CREATE_INFO_KHR_LAYOUT);
 pub static DEVICE_GROUP_SWAPCHAIN_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkDeviceGroupSwapchainCreateInfoKHR",
     size: 24,
@@ -174,15 +168,15 @@ pub static DEVICE_GROUP_SWAPCHAIN_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("modes", 16, 1, Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "modes", at: 16, ty: Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(DeviceGroupPresentModeFlagsKHR, u32);
@@ -205,12 +199,11 @@ pub static DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceGroupPresentCapabilitiesKHRParams {
     pub device: Device,
     pub p_device_group_present_capabilities: Ptr<DeviceGroupPresentCapabilitiesKHR>,
 }
-structure!(GetDeviceGroupPresentCapabilitiesKHRParams, GET_DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_PARAMS_LAYOUT, 16);
+image!(GetDeviceGroupPresentCapabilitiesKHRParams, GET_DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_PARAMS_LAYOUT);
 pub static GET_DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceGroupPresentCapabilitiesKHR",
     size: 16,
@@ -219,8 +212,8 @@ pub static GET_DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_PARAMS_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pDeviceGroupPresentCapabilities", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDeviceGroupPresentCapabilities", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -231,12 +224,11 @@ pub static GET_DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_PARAMS_LAYOUT: Layout = Lay
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceGroupPresentCapabilitiesKHROutputs {
     pub result: Result,
     pub p_device_group_present_capabilities: Ptr<DeviceGroupPresentCapabilitiesKHR>,
 }
-structure!(GetDeviceGroupPresentCapabilitiesKHROutputs, GET_DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_OUTPUTS_LAYOUT, 16);
+image!(GetDeviceGroupPresentCapabilitiesKHROutputs, GET_DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_OUTPUTS_LAYOUT);
 pub static GET_DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceGroupPresentCapabilitiesKHR:outputs",
     size: 16,
@@ -245,13 +237,13 @@ pub static GET_DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_OUTPUTS_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pDeviceGroupPresentCapabilities", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDeviceGroupPresentCapabilities", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetDeviceGroupPresentCapabilitiesKHR = unsafe extern "system" fn(Device, Ptr<DeviceGroupPresentCapabilitiesKHR>) -> Result;
@@ -269,13 +261,12 @@ pub static GET_DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_COMMAND: CommandDesc = Comm
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceGroupSurfacePresentModesKHRParams {
     pub device: Device,
     pub surface: SurfaceKHR,
     pub p_modes: Ptr<DeviceGroupPresentModeFlagsKHR>,
 }
-structure!(GetDeviceGroupSurfacePresentModesKHRParams, GET_DEVICE_GROUP_SURFACE_PRESENT_MODES_KHR_PARAMS_LAYOUT, 24);
+image!(GetDeviceGroupSurfacePresentModesKHRParams, GET_DEVICE_GROUP_SURFACE_PRESENT_MODES_KHR_PARAMS_LAYOUT);
 pub static GET_DEVICE_GROUP_SURFACE_PRESENT_MODES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceGroupSurfacePresentModesKHR",
     size: 24,
@@ -284,9 +275,9 @@ pub static GET_DEVICE_GROUP_SURFACE_PRESENT_MODES_KHR_PARAMS_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("surface", 8, 1, Ty::Handle(HandleType::SurfaceKHR)).extern_sync(),
-        f("pModes", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "surface", at: 8, ty: Ty::Handle(HandleType::SurfaceKHR), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pModes", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -298,12 +289,11 @@ pub static GET_DEVICE_GROUP_SURFACE_PRESENT_MODES_KHR_PARAMS_LAYOUT: Layout = La
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceGroupSurfacePresentModesKHROutputs {
     pub result: Result,
     pub p_modes: Ptr<DeviceGroupPresentModeFlagsKHR>,
 }
-structure!(GetDeviceGroupSurfacePresentModesKHROutputs, GET_DEVICE_GROUP_SURFACE_PRESENT_MODES_KHR_OUTPUTS_LAYOUT, 16);
+image!(GetDeviceGroupSurfacePresentModesKHROutputs, GET_DEVICE_GROUP_SURFACE_PRESENT_MODES_KHR_OUTPUTS_LAYOUT);
 pub static GET_DEVICE_GROUP_SURFACE_PRESENT_MODES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceGroupSurfacePresentModesKHR:outputs",
     size: 16,
@@ -312,13 +302,13 @@ pub static GET_DEVICE_GROUP_SURFACE_PRESENT_MODES_KHR_OUTPUTS_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pModes", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pModes", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetDeviceGroupSurfacePresentModesKHR = unsafe extern "system" fn(Device, SurfaceKHR, Ptr<DeviceGroupPresentModeFlagsKHR>) -> Result;
@@ -336,14 +326,13 @@ pub static GET_DEVICE_GROUP_SURFACE_PRESENT_MODES_KHR_COMMAND: CommandDesc = Com
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDevicePresentRectanglesKHRParams {
     pub physical_device: PhysicalDevice,
     pub surface: SurfaceKHR,
     pub p_rect_count: Ptr<u32>,
     pub p_rects: Ptr<Rect2D>,
 }
-structure!(GetPhysicalDevicePresentRectanglesKHRParams, GET_PHYSICAL_DEVICE_PRESENT_RECTANGLES_KHR_PARAMS_LAYOUT, 32);
+image!(GetPhysicalDevicePresentRectanglesKHRParams, GET_PHYSICAL_DEVICE_PRESENT_RECTANGLES_KHR_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_PRESENT_RECTANGLES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDevicePresentRectanglesKHR",
     size: 32,
@@ -352,29 +341,28 @@ pub static GET_PHYSICAL_DEVICE_PRESENT_RECTANGLES_KHR_PARAMS_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("surface", 8, 1, Ty::Handle(HandleType::SurfaceKHR)).extern_sync(),
-        f("pRectCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pRects", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "surface", at: 8, ty: Ty::Handle(HandleType::SurfaceKHR), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pRectCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRects", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Handles { at: 8, count: 1, ty: HandleType::SurfaceKHR },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDevicePresentRectanglesKHROutputs {
     pub result: Result,
     pub p_rect_count: Ptr<u32>,
     pub p_rects: Ptr<Rect2D>,
 }
-structure!(GetPhysicalDevicePresentRectanglesKHROutputs, GET_PHYSICAL_DEVICE_PRESENT_RECTANGLES_KHR_OUTPUTS_LAYOUT, 24);
+image!(GetPhysicalDevicePresentRectanglesKHROutputs, GET_PHYSICAL_DEVICE_PRESENT_RECTANGLES_KHR_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_PRESENT_RECTANGLES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDevicePresentRectanglesKHR:outputs",
     size: 24,
@@ -383,15 +371,15 @@ pub static GET_PHYSICAL_DEVICE_PRESENT_RECTANGLES_KHR_OUTPUTS_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pRectCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pRects", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRectCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRects", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDevicePresentRectanglesKHR = unsafe extern "system" fn(PhysicalDevice, SurfaceKHR, Ptr<u32>, Ptr<Rect2D>) -> Result;
@@ -409,13 +397,12 @@ pub static GET_PHYSICAL_DEVICE_PRESENT_RECTANGLES_KHR_COMMAND: CommandDesc = Com
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct AcquireNextImage2KHRParams {
     pub device: Device,
     pub p_acquire_info: Ptr<AcquireNextImageInfoKHR>,
     pub p_image_index: Ptr<u32>,
 }
-structure!(AcquireNextImage2KHRParams, ACQUIRE_NEXT_IMAGE2_KHR_PARAMS_LAYOUT, 24);
+image!(AcquireNextImage2KHRParams, ACQUIRE_NEXT_IMAGE2_KHR_PARAMS_LAYOUT);
 pub static ACQUIRE_NEXT_IMAGE2_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkAcquireNextImage2KHR",
     size: 24,
@@ -424,9 +411,9 @@ pub static ACQUIRE_NEXT_IMAGE2_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pAcquireInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ACQUIRE_NEXT_IMAGE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pImageIndex", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAcquireInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACQUIRE_NEXT_IMAGE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageIndex", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -438,12 +425,11 @@ pub static ACQUIRE_NEXT_IMAGE2_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct AcquireNextImage2KHROutputs {
     pub result: Result,
     pub p_image_index: Ptr<u32>,
 }
-structure!(AcquireNextImage2KHROutputs, ACQUIRE_NEXT_IMAGE2_KHR_OUTPUTS_LAYOUT, 16);
+image!(AcquireNextImage2KHROutputs, ACQUIRE_NEXT_IMAGE2_KHR_OUTPUTS_LAYOUT);
 pub static ACQUIRE_NEXT_IMAGE2_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkAcquireNextImage2KHR:outputs",
     size: 16,
@@ -452,13 +438,13 @@ pub static ACQUIRE_NEXT_IMAGE2_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pImageIndex", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageIndex", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnAcquireNextImage2KHR = unsafe extern "system" fn(Device, Ptr<AcquireNextImageInfoKHR>, Ptr<u32>) -> Result;

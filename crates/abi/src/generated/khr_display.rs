@@ -4,14 +4,13 @@
 newtype!(DisplayKHR, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DisplayModeCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: DisplayModeCreateFlagsKHR,
     pub parameters: DisplayModeParametersKHR,
 }
-structure!(DisplayModeCreateInfoKHR, DISPLAY_MODE_CREATE_INFO_KHR_LAYOUT, 32);
+structure!(DisplayModeCreateInfoKHR, DISPLAY_MODE_CREATE_INFO_KHR_LAYOUT);
 pub static DISPLAY_MODE_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkDisplayModeCreateInfoKHR",
     size: 32,
@@ -20,27 +19,26 @@ pub static DISPLAY_MODE_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("parameters", 20, 1, Ty::Struct(&DISPLAY_MODE_PARAMETERS_KHR_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "parameters", at: 20, ty: Ty::Struct(&DISPLAY_MODE_PARAMETERS_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(DisplayModeKHR, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DisplayModeParametersKHR {
     pub visible_region: Extent2D,
     pub refresh_rate: u32,
 }
-structure!(DisplayModeParametersKHR, DISPLAY_MODE_PARAMETERS_KHR_LAYOUT, 12);
+structure!(DisplayModeParametersKHR, DISPLAY_MODE_PARAMETERS_KHR_LAYOUT);
 pub static DISPLAY_MODE_PARAMETERS_KHR_LAYOUT: Layout = Layout {
     name: "VkDisplayModeParametersKHR",
     size: 12,
@@ -49,8 +47,8 @@ pub static DISPLAY_MODE_PARAMETERS_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("visibleRegion", 0, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("refreshRate", 8, 1, Ty::U32),
+        Field { name: "visibleRegion", at: 0, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "refreshRate", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -58,12 +56,11 @@ pub static DISPLAY_MODE_PARAMETERS_KHR_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DisplayModePropertiesKHR {
     pub display_mode: DisplayModeKHR,
     pub parameters: DisplayModeParametersKHR,
 }
-structure!(DisplayModePropertiesKHR, DISPLAY_MODE_PROPERTIES_KHR_LAYOUT, 24);
+structure!(DisplayModePropertiesKHR, DISPLAY_MODE_PROPERTIES_KHR_LAYOUT);
 pub static DISPLAY_MODE_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkDisplayModePropertiesKHR",
     size: 24,
@@ -72,18 +69,17 @@ pub static DISPLAY_MODE_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("displayMode", 0, 1, Ty::Handle(HandleType::DisplayModeKHR)),
-        f("parameters", 8, 1, Ty::Struct(&DISPLAY_MODE_PARAMETERS_KHR_LAYOUT)),
+        Field { name: "displayMode", at: 0, ty: Ty::Handle(HandleType::DisplayModeKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "parameters", at: 8, ty: Ty::Struct(&DISPLAY_MODE_PARAMETERS_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::DisplayModeKHR },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DisplayPlaneCapabilitiesKHR {
     pub supported_alpha: DisplayPlaneAlphaFlagsKHR,
     pub min_src_position: Offset2D,
@@ -95,7 +91,7 @@ pub struct DisplayPlaneCapabilitiesKHR {
     pub min_dst_extent: Extent2D,
     pub max_dst_extent: Extent2D,
 }
-structure!(DisplayPlaneCapabilitiesKHR, DISPLAY_PLANE_CAPABILITIES_KHR_LAYOUT, 68);
+structure!(DisplayPlaneCapabilitiesKHR, DISPLAY_PLANE_CAPABILITIES_KHR_LAYOUT);
 pub static DISPLAY_PLANE_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     name: "VkDisplayPlaneCapabilitiesKHR",
     size: 68,
@@ -104,15 +100,15 @@ pub static DISPLAY_PLANE_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("supportedAlpha", 0, 1, Ty::Flags(&DISPLAY_PLANE_ALPHA_FLAG_BITS_KHR_ENUM)).optional(),
-        f("minSrcPosition", 4, 1, Ty::Struct(&OFFSET2_D_LAYOUT)),
-        f("maxSrcPosition", 12, 1, Ty::Struct(&OFFSET2_D_LAYOUT)),
-        f("minSrcExtent", 20, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("maxSrcExtent", 28, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("minDstPosition", 36, 1, Ty::Struct(&OFFSET2_D_LAYOUT)),
-        f("maxDstPosition", 44, 1, Ty::Struct(&OFFSET2_D_LAYOUT)),
-        f("minDstExtent", 52, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("maxDstExtent", 60, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
+        Field { name: "supportedAlpha", at: 0, ty: Ty::Flags(&DISPLAY_PLANE_ALPHA_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "minSrcPosition", at: 4, ty: Ty::Struct(&OFFSET2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxSrcPosition", at: 12, ty: Ty::Struct(&OFFSET2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minSrcExtent", at: 20, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxSrcExtent", at: 28, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minDstPosition", at: 36, ty: Ty::Struct(&OFFSET2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDstPosition", at: 44, ty: Ty::Struct(&OFFSET2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minDstExtent", at: 52, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDstExtent", at: 60, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -120,12 +116,11 @@ pub static DISPLAY_PLANE_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DisplayPlanePropertiesKHR {
     pub current_display: DisplayKHR,
     pub current_stack_index: u32,
 }
-structure!(DisplayPlanePropertiesKHR, DISPLAY_PLANE_PROPERTIES_KHR_LAYOUT, 16);
+structure!(DisplayPlanePropertiesKHR, DISPLAY_PLANE_PROPERTIES_KHR_LAYOUT);
 pub static DISPLAY_PLANE_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkDisplayPlanePropertiesKHR",
     size: 16,
@@ -134,18 +129,17 @@ pub static DISPLAY_PLANE_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("currentDisplay", 0, 1, Ty::Handle(HandleType::DisplayKHR)),
-        f("currentStackIndex", 8, 1, Ty::U32),
+        Field { name: "currentDisplay", at: 0, ty: Ty::Handle(HandleType::DisplayKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "currentStackIndex", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::DisplayKHR },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DisplayPropertiesKHR {
     pub display: DisplayKHR,
     pub display_name: Ptr<u8>,
@@ -155,7 +149,7 @@ pub struct DisplayPropertiesKHR {
     pub plane_reorder_possible: Bool32,
     pub persistent_content: Bool32,
 }
-structure!(DisplayPropertiesKHR, DISPLAY_PROPERTIES_KHR_LAYOUT, 48);
+structure!(DisplayPropertiesKHR, DISPLAY_PROPERTIES_KHR_LAYOUT);
 pub static DISPLAY_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkDisplayPropertiesKHR",
     size: 48,
@@ -164,24 +158,23 @@ pub static DISPLAY_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("display", 0, 1, Ty::Handle(HandleType::DisplayKHR)),
-        f("displayName", 8, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::Out, stride: None })),
-        f("physicalDimensions", 16, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("physicalResolution", 24, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("supportedTransforms", 32, 1, Ty::Flags(&SURFACE_TRANSFORM_FLAG_BITS_KHR_ENUM)).optional(),
-        f("planeReorderPossible", 36, 1, Ty::Bool32),
-        f("persistentContent", 40, 1, Ty::Bool32),
+        Field { name: "display", at: 0, ty: Ty::Handle(HandleType::DisplayKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "displayName", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::Returned, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "physicalDimensions", at: 16, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "physicalResolution", at: 24, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "supportedTransforms", at: 32, ty: Ty::Flags(&SURFACE_TRANSFORM_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "planeReorderPossible", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "persistentContent", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::DisplayKHR },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::Returned, stride: None } },
     ],
-    gaps: &[s(44, 4)],
+    gaps: &[Span { at: 44, size: 4 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DisplaySurfaceCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -194,7 +187,7 @@ pub struct DisplaySurfaceCreateInfoKHR {
     pub alpha_mode: DisplayPlaneAlphaFlagBitsKHR,
     pub image_extent: Extent2D,
 }
-structure!(DisplaySurfaceCreateInfoKHR, DISPLAY_SURFACE_CREATE_INFO_KHR_LAYOUT, 64);
+structure!(DisplaySurfaceCreateInfoKHR, DISPLAY_SURFACE_CREATE_INFO_KHR_LAYOUT);
 pub static DISPLAY_SURFACE_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkDisplaySurfaceCreateInfoKHR",
     size: 64,
@@ -203,23 +196,23 @@ pub static DISPLAY_SURFACE_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("displayMode", 24, 1, Ty::Handle(HandleType::DisplayModeKHR)),
-        f("planeIndex", 32, 1, Ty::U32),
-        f("planeStackIndex", 36, 1, Ty::U32),
-        f("transform", 40, 1, Ty::Flags(&SURFACE_TRANSFORM_FLAG_BITS_KHR_ENUM)),
-        f("globalAlpha", 44, 1, Ty::F32),
-        f("alphaMode", 48, 1, Ty::Flags(&DISPLAY_PLANE_ALPHA_FLAG_BITS_KHR_ENUM)),
-        f("imageExtent", 52, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "displayMode", at: 24, ty: Ty::Handle(HandleType::DisplayModeKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "planeIndex", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "planeStackIndex", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "transform", at: 40, ty: Ty::Flags(&SURFACE_TRANSFORM_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "globalAlpha", at: 44, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "alphaMode", at: 48, ty: Ty::Flags(&DISPLAY_PLANE_ALPHA_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageExtent", at: 52, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::DisplayModeKHR },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(60, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 60, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(DisplayModeCreateFlagsKHR, u32);
@@ -275,13 +268,12 @@ pub static SURFACE_TRANSFORM_FLAG_BITS_KHR_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceDisplayPropertiesKHRParams {
     pub physical_device: PhysicalDevice,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<DisplayPropertiesKHR>,
 }
-structure!(GetPhysicalDeviceDisplayPropertiesKHRParams, GET_PHYSICAL_DEVICE_DISPLAY_PROPERTIES_KHR_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceDisplayPropertiesKHRParams, GET_PHYSICAL_DEVICE_DISPLAY_PROPERTIES_KHR_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_DISPLAY_PROPERTIES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceDisplayPropertiesKHR",
     size: 24,
@@ -290,27 +282,26 @@ pub static GET_PHYSICAL_DEVICE_DISPLAY_PROPERTIES_KHR_PARAMS_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PROPERTIES_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DISPLAY_PROPERTIES_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DISPLAY_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceDisplayPropertiesKHROutputs {
     pub result: Result,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<DisplayPropertiesKHR>,
 }
-structure!(GetPhysicalDeviceDisplayPropertiesKHROutputs, GET_PHYSICAL_DEVICE_DISPLAY_PROPERTIES_KHR_OUTPUTS_LAYOUT, 24);
+image!(GetPhysicalDeviceDisplayPropertiesKHROutputs, GET_PHYSICAL_DEVICE_DISPLAY_PROPERTIES_KHR_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_DISPLAY_PROPERTIES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceDisplayPropertiesKHR:outputs",
     size: 24,
@@ -319,15 +310,15 @@ pub static GET_PHYSICAL_DEVICE_DISPLAY_PROPERTIES_KHR_OUTPUTS_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PROPERTIES_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DISPLAY_PROPERTIES_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DISPLAY_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceDisplayPropertiesKHR = unsafe extern "system" fn(PhysicalDevice, Ptr<u32>, Ptr<DisplayPropertiesKHR>) -> Result;
@@ -345,13 +336,12 @@ pub static GET_PHYSICAL_DEVICE_DISPLAY_PROPERTIES_KHR_COMMAND: CommandDesc = Com
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceDisplayPlanePropertiesKHRParams {
     pub physical_device: PhysicalDevice,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<DisplayPlanePropertiesKHR>,
 }
-structure!(GetPhysicalDeviceDisplayPlanePropertiesKHRParams, GET_PHYSICAL_DEVICE_DISPLAY_PLANE_PROPERTIES_KHR_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceDisplayPlanePropertiesKHRParams, GET_PHYSICAL_DEVICE_DISPLAY_PLANE_PROPERTIES_KHR_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_DISPLAY_PLANE_PROPERTIES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceDisplayPlanePropertiesKHR",
     size: 24,
@@ -360,27 +350,26 @@ pub static GET_PHYSICAL_DEVICE_DISPLAY_PLANE_PROPERTIES_KHR_PARAMS_LAYOUT: Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PLANE_PROPERTIES_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PLANE_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DISPLAY_PLANE_PROPERTIES_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DISPLAY_PLANE_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceDisplayPlanePropertiesKHROutputs {
     pub result: Result,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<DisplayPlanePropertiesKHR>,
 }
-structure!(GetPhysicalDeviceDisplayPlanePropertiesKHROutputs, GET_PHYSICAL_DEVICE_DISPLAY_PLANE_PROPERTIES_KHR_OUTPUTS_LAYOUT, 24);
+image!(GetPhysicalDeviceDisplayPlanePropertiesKHROutputs, GET_PHYSICAL_DEVICE_DISPLAY_PLANE_PROPERTIES_KHR_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_DISPLAY_PLANE_PROPERTIES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceDisplayPlanePropertiesKHR:outputs",
     size: 24,
@@ -389,15 +378,15 @@ pub static GET_PHYSICAL_DEVICE_DISPLAY_PLANE_PROPERTIES_KHR_OUTPUTS_LAYOUT: Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PLANE_PROPERTIES_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PLANE_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DISPLAY_PLANE_PROPERTIES_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DISPLAY_PLANE_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceDisplayPlanePropertiesKHR = unsafe extern "system" fn(PhysicalDevice, Ptr<u32>, Ptr<DisplayPlanePropertiesKHR>) -> Result;
@@ -415,14 +404,13 @@ pub static GET_PHYSICAL_DEVICE_DISPLAY_PLANE_PROPERTIES_KHR_COMMAND: CommandDesc
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDisplayPlaneSupportedDisplaysKHRParams {
     pub physical_device: PhysicalDevice,
     pub plane_index: u32,
     pub p_display_count: Ptr<u32>,
     pub p_displays: Ptr<DisplayKHR>,
 }
-structure!(GetDisplayPlaneSupportedDisplaysKHRParams, GET_DISPLAY_PLANE_SUPPORTED_DISPLAYS_KHR_PARAMS_LAYOUT, 32);
+image!(GetDisplayPlaneSupportedDisplaysKHRParams, GET_DISPLAY_PLANE_SUPPORTED_DISPLAYS_KHR_PARAMS_LAYOUT);
 pub static GET_DISPLAY_PLANE_SUPPORTED_DISPLAYS_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDisplayPlaneSupportedDisplaysKHR",
     size: 32,
@@ -431,28 +419,27 @@ pub static GET_DISPLAY_PLANE_SUPPORTED_DISPLAYS_KHR_PARAMS_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("planeIndex", 8, 1, Ty::U32),
-        f("pDisplayCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pDisplays", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "planeIndex", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDisplayCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDisplays", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDisplayPlaneSupportedDisplaysKHROutputs {
     pub result: Result,
     pub p_display_count: Ptr<u32>,
     pub p_displays: Ptr<DisplayKHR>,
 }
-structure!(GetDisplayPlaneSupportedDisplaysKHROutputs, GET_DISPLAY_PLANE_SUPPORTED_DISPLAYS_KHR_OUTPUTS_LAYOUT, 24);
+image!(GetDisplayPlaneSupportedDisplaysKHROutputs, GET_DISPLAY_PLANE_SUPPORTED_DISPLAYS_KHR_OUTPUTS_LAYOUT);
 pub static GET_DISPLAY_PLANE_SUPPORTED_DISPLAYS_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDisplayPlaneSupportedDisplaysKHR:outputs",
     size: 24,
@@ -461,15 +448,15 @@ pub static GET_DISPLAY_PLANE_SUPPORTED_DISPLAYS_KHR_OUTPUTS_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pDisplayCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pDisplays", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDisplayCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDisplays", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetDisplayPlaneSupportedDisplaysKHR = unsafe extern "system" fn(PhysicalDevice, u32, Ptr<u32>, Ptr<DisplayKHR>) -> Result;
@@ -487,14 +474,13 @@ pub static GET_DISPLAY_PLANE_SUPPORTED_DISPLAYS_KHR_COMMAND: CommandDesc = Comma
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDisplayModePropertiesKHRParams {
     pub physical_device: PhysicalDevice,
     pub display: DisplayKHR,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<DisplayModePropertiesKHR>,
 }
-structure!(GetDisplayModePropertiesKHRParams, GET_DISPLAY_MODE_PROPERTIES_KHR_PARAMS_LAYOUT, 32);
+image!(GetDisplayModePropertiesKHRParams, GET_DISPLAY_MODE_PROPERTIES_KHR_PARAMS_LAYOUT);
 pub static GET_DISPLAY_MODE_PROPERTIES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDisplayModePropertiesKHR",
     size: 32,
@@ -503,29 +489,28 @@ pub static GET_DISPLAY_MODE_PROPERTIES_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("display", 8, 1, Ty::Handle(HandleType::DisplayKHR)),
-        f("pPropertyCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_MODE_PROPERTIES_KHR_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "display", at: 8, ty: Ty::Handle(HandleType::DisplayKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_MODE_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Handles { at: 8, count: 1, ty: HandleType::DisplayKHR },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DISPLAY_MODE_PROPERTIES_KHR_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DISPLAY_MODE_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDisplayModePropertiesKHROutputs {
     pub result: Result,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<DisplayModePropertiesKHR>,
 }
-structure!(GetDisplayModePropertiesKHROutputs, GET_DISPLAY_MODE_PROPERTIES_KHR_OUTPUTS_LAYOUT, 24);
+image!(GetDisplayModePropertiesKHROutputs, GET_DISPLAY_MODE_PROPERTIES_KHR_OUTPUTS_LAYOUT);
 pub static GET_DISPLAY_MODE_PROPERTIES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDisplayModePropertiesKHR:outputs",
     size: 24,
@@ -534,15 +519,15 @@ pub static GET_DISPLAY_MODE_PROPERTIES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_MODE_PROPERTIES_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_MODE_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DISPLAY_MODE_PROPERTIES_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DISPLAY_MODE_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetDisplayModePropertiesKHR = unsafe extern "system" fn(PhysicalDevice, DisplayKHR, Ptr<u32>, Ptr<DisplayModePropertiesKHR>) -> Result;
@@ -560,7 +545,6 @@ pub static GET_DISPLAY_MODE_PROPERTIES_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateDisplayModeKHRParams {
     pub physical_device: PhysicalDevice,
     pub display: DisplayKHR,
@@ -568,7 +552,7 @@ pub struct CreateDisplayModeKHRParams {
     pub p_allocator: Ptr<Opaque>,
     pub p_mode: Ptr<DisplayModeKHR>,
 }
-structure!(CreateDisplayModeKHRParams, CREATE_DISPLAY_MODE_KHR_PARAMS_LAYOUT, 40);
+image!(CreateDisplayModeKHRParams, CREATE_DISPLAY_MODE_KHR_PARAMS_LAYOUT);
 pub static CREATE_DISPLAY_MODE_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateDisplayModeKHR",
     size: 40,
@@ -577,11 +561,11 @@ pub static CREATE_DISPLAY_MODE_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("display", 8, 1, Ty::Handle(HandleType::DisplayKHR)).extern_sync(),
-        f("pCreateInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_MODE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 24, 1, Ty::Opaque).optional(),
-        f("pMode", 32, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayModeKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "display", at: 8, ty: Ty::Handle(HandleType::DisplayKHR), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pCreateInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_MODE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 24, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pMode", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayModeKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -595,12 +579,11 @@ pub static CREATE_DISPLAY_MODE_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateDisplayModeKHROutputs {
     pub result: Result,
     pub p_mode: Ptr<DisplayModeKHR>,
 }
-structure!(CreateDisplayModeKHROutputs, CREATE_DISPLAY_MODE_KHR_OUTPUTS_LAYOUT, 16);
+image!(CreateDisplayModeKHROutputs, CREATE_DISPLAY_MODE_KHR_OUTPUTS_LAYOUT);
 pub static CREATE_DISPLAY_MODE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateDisplayModeKHR:outputs",
     size: 16,
@@ -609,13 +592,13 @@ pub static CREATE_DISPLAY_MODE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pMode", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayModeKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMode", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayModeKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DisplayModeKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateDisplayModeKHR = unsafe extern "system" fn(PhysicalDevice, DisplayKHR, Ptr<DisplayModeCreateInfoKHR>, Ptr<Opaque>, Ptr<DisplayModeKHR>) -> Result;
@@ -633,14 +616,13 @@ pub static CREATE_DISPLAY_MODE_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDisplayPlaneCapabilitiesKHRParams {
     pub physical_device: PhysicalDevice,
     pub mode: DisplayModeKHR,
     pub plane_index: u32,
     pub p_capabilities: Ptr<DisplayPlaneCapabilitiesKHR>,
 }
-structure!(GetDisplayPlaneCapabilitiesKHRParams, GET_DISPLAY_PLANE_CAPABILITIES_KHR_PARAMS_LAYOUT, 32);
+image!(GetDisplayPlaneCapabilitiesKHRParams, GET_DISPLAY_PLANE_CAPABILITIES_KHR_PARAMS_LAYOUT);
 pub static GET_DISPLAY_PLANE_CAPABILITIES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDisplayPlaneCapabilitiesKHR",
     size: 32,
@@ -649,27 +631,26 @@ pub static GET_DISPLAY_PLANE_CAPABILITIES_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("mode", 8, 1, Ty::Handle(HandleType::DisplayModeKHR)).extern_sync(),
-        f("planeIndex", 16, 1, Ty::U32),
-        f("pCapabilities", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PLANE_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "mode", at: 8, ty: Ty::Handle(HandleType::DisplayModeKHR), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "planeIndex", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCapabilities", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PLANE_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Handles { at: 8, count: 1, ty: HandleType::DisplayModeKHR },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DISPLAY_PLANE_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDisplayPlaneCapabilitiesKHROutputs {
     pub result: Result,
     pub p_capabilities: Ptr<DisplayPlaneCapabilitiesKHR>,
 }
-structure!(GetDisplayPlaneCapabilitiesKHROutputs, GET_DISPLAY_PLANE_CAPABILITIES_KHR_OUTPUTS_LAYOUT, 16);
+image!(GetDisplayPlaneCapabilitiesKHROutputs, GET_DISPLAY_PLANE_CAPABILITIES_KHR_OUTPUTS_LAYOUT);
 pub static GET_DISPLAY_PLANE_CAPABILITIES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDisplayPlaneCapabilitiesKHR:outputs",
     size: 16,
@@ -678,13 +659,13 @@ pub static GET_DISPLAY_PLANE_CAPABILITIES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pCapabilities", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PLANE_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCapabilities", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PLANE_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DISPLAY_PLANE_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetDisplayPlaneCapabilitiesKHR = unsafe extern "system" fn(PhysicalDevice, DisplayModeKHR, u32, Ptr<DisplayPlaneCapabilitiesKHR>) -> Result;
@@ -702,14 +683,13 @@ pub static GET_DISPLAY_PLANE_CAPABILITIES_KHR_COMMAND: CommandDesc = CommandDesc
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateDisplayPlaneSurfaceKHRParams {
     pub instance: Instance,
     pub p_create_info: Ptr<DisplaySurfaceCreateInfoKHR>,
     pub p_allocator: Ptr<Opaque>,
     pub p_surface: Ptr<SurfaceKHR>,
 }
-structure!(CreateDisplayPlaneSurfaceKHRParams, CREATE_DISPLAY_PLANE_SURFACE_KHR_PARAMS_LAYOUT, 32);
+image!(CreateDisplayPlaneSurfaceKHRParams, CREATE_DISPLAY_PLANE_SURFACE_KHR_PARAMS_LAYOUT);
 pub static CREATE_DISPLAY_PLANE_SURFACE_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateDisplayPlaneSurfaceKHR",
     size: 32,
@@ -718,10 +698,10 @@ pub static CREATE_DISPLAY_PLANE_SURFACE_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("instance", 0, 1, Ty::Handle(HandleType::Instance)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_SURFACE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pSurface", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_SURFACE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSurface", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Instance },
@@ -734,12 +714,11 @@ pub static CREATE_DISPLAY_PLANE_SURFACE_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateDisplayPlaneSurfaceKHROutputs {
     pub result: Result,
     pub p_surface: Ptr<SurfaceKHR>,
 }
-structure!(CreateDisplayPlaneSurfaceKHROutputs, CREATE_DISPLAY_PLANE_SURFACE_KHR_OUTPUTS_LAYOUT, 16);
+image!(CreateDisplayPlaneSurfaceKHROutputs, CREATE_DISPLAY_PLANE_SURFACE_KHR_OUTPUTS_LAYOUT);
 pub static CREATE_DISPLAY_PLANE_SURFACE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateDisplayPlaneSurfaceKHR:outputs",
     size: 16,
@@ -748,13 +727,13 @@ pub static CREATE_DISPLAY_PLANE_SURFACE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pSurface", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurface", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateDisplayPlaneSurfaceKHR = unsafe extern "system" fn(Instance, Ptr<DisplaySurfaceCreateInfoKHR>, Ptr<Opaque>, Ptr<SurfaceKHR>) -> Result;

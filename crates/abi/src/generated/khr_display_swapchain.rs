@@ -2,7 +2,6 @@
 // VK_KHR_display_swapchain.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DisplayPresentInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct DisplayPresentInfoKHR {
     pub dst_rect: Rect2D,
     pub persistent: Bool32,
 }
-structure!(DisplayPresentInfoKHR, DISPLAY_PRESENT_INFO_KHR_LAYOUT, 56);
+structure!(DisplayPresentInfoKHR, DISPLAY_PRESENT_INFO_KHR_LAYOUT);
 pub static DISPLAY_PRESENT_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkDisplayPresentInfoKHR",
     size: 56,
@@ -19,21 +18,20 @@ pub static DISPLAY_PRESENT_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcRect", 16, 1, Ty::Struct(&RECT2_D_LAYOUT)),
-        f("dstRect", 32, 1, Ty::Struct(&RECT2_D_LAYOUT)),
-        f("persistent", 48, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcRect", at: 16, ty: Ty::Struct(&RECT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstRect", at: 32, ty: Ty::Struct(&RECT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "persistent", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(52, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateSharedSwapchainsKHRParams {
     pub device: Device,
     pub swapchain_count: u32,
@@ -41,7 +39,7 @@ pub struct CreateSharedSwapchainsKHRParams {
     pub p_allocator: Ptr<Opaque>,
     pub p_swapchains: Ptr<SwapchainKHR>,
 }
-structure!(CreateSharedSwapchainsKHRParams, CREATE_SHARED_SWAPCHAINS_KHR_PARAMS_LAYOUT, 40);
+image!(CreateSharedSwapchainsKHRParams, CREATE_SHARED_SWAPCHAINS_KHR_PARAMS_LAYOUT);
 pub static CREATE_SHARED_SWAPCHAINS_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateSharedSwapchainsKHR",
     size: 40,
@@ -50,30 +48,29 @@ pub static CREATE_SHARED_SWAPCHAINS_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("swapchainCount", 8, 1, Ty::U32),
-        f("pCreateInfos", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SWAPCHAIN_CREATE_INFO_KHR_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 24, 1, Ty::Opaque).optional(),
-        f("pSwapchains", 32, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "swapchainCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SWAPCHAIN_CREATE_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 24, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSwapchains", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SWAPCHAIN_CREATE_INFO_KHR_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SWAPCHAIN_CREATE_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Opaque { at: 24 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateSharedSwapchainsKHROutputs {
     pub result: Result,
     pub swapchain_count: u32,
     pub p_swapchains: Ptr<SwapchainKHR>,
 }
-structure!(CreateSharedSwapchainsKHROutputs, CREATE_SHARED_SWAPCHAINS_KHR_OUTPUTS_LAYOUT, 16);
+image!(CreateSharedSwapchainsKHROutputs, CREATE_SHARED_SWAPCHAINS_KHR_OUTPUTS_LAYOUT);
 pub static CREATE_SHARED_SWAPCHAINS_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateSharedSwapchainsKHR:outputs",
     size: 16,
@@ -82,15 +79,15 @@ pub static CREATE_SHARED_SWAPCHAINS_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("swapchainCount", 4, 1, Ty::U32),
-        f("pSwapchains", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "swapchainCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSwapchains", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(4, 4)],
+    keep: &[Span { at: 4, size: 4 }],
 };
 pub type FnCreateSharedSwapchainsKHR = unsafe extern "system" fn(Device, u32, Ptr<SwapchainCreateInfoKHR>, Ptr<Opaque>, Ptr<SwapchainKHR>) -> Result;
 pub static CREATE_SHARED_SWAPCHAINS_KHR_COMMAND: CommandDesc = CommandDesc {

@@ -2,7 +2,6 @@
 // VK_KHR_extended_flags.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct FormatProperties4KHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct FormatProperties4KHR {
     pub optimal_tiling_features: FormatFeatureFlags4KHR,
     pub buffer_features: FormatFeatureFlags4KHR,
 }
-structure!(FormatProperties4KHR, FORMAT_PROPERTIES4_KHR_LAYOUT, 40);
+structure!(FormatProperties4KHR, FORMAT_PROPERTIES4_KHR_LAYOUT);
 pub static FORMAT_PROPERTIES4_KHR_LAYOUT: Layout = Layout {
     name: "VkFormatProperties4KHR",
     size: 40,
@@ -19,27 +18,26 @@ pub static FORMAT_PROPERTIES4_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("linearTilingFeatures", 16, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS4_KHR_ENUM)).optional(),
-        f("optimalTilingFeatures", 24, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS4_KHR_ENUM)).optional(),
-        f("bufferFeatures", 32, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS4_KHR_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "linearTilingFeatures", at: 16, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS4_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "optimalTilingFeatures", at: 24, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS4_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "bufferFeatures", at: 32, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS4_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageUsageFlags2CreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub usage: ImageUsageFlags2KHR,
 }
-structure!(ImageUsageFlags2CreateInfoKHR, IMAGE_USAGE_FLAGS2_CREATE_INFO_KHR_LAYOUT, 24);
+structure!(ImageUsageFlags2CreateInfoKHR, IMAGE_USAGE_FLAGS2_CREATE_INFO_KHR_LAYOUT);
 pub static IMAGE_USAGE_FLAGS2_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkImageUsageFlags2CreateInfoKHR",
     size: 24,
@@ -48,25 +46,24 @@ pub static IMAGE_USAGE_FLAGS2_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("usage", 16, 1, Ty::Flags(&IMAGE_USAGE_FLAG_BITS2_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "usage", at: 16, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS2_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageCreateFlags2CreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: ImageCreateFlags2KHR,
 }
-structure!(ImageCreateFlags2CreateInfoKHR, IMAGE_CREATE_FLAGS2_CREATE_INFO_KHR_LAYOUT, 24);
+structure!(ImageCreateFlags2CreateInfoKHR, IMAGE_CREATE_FLAGS2_CREATE_INFO_KHR_LAYOUT);
 pub static IMAGE_CREATE_FLAGS2_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkImageCreateFlags2CreateInfoKHR",
     size: 24,
@@ -75,25 +72,24 @@ pub static IMAGE_CREATE_FLAGS2_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&IMAGE_CREATE_FLAG_BITS2_KHR_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&IMAGE_CREATE_FLAG_BITS2_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageViewUsage2CreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub usage: ImageUsageFlags2KHR,
 }
-structure!(ImageViewUsage2CreateInfoKHR, IMAGE_VIEW_USAGE2_CREATE_INFO_KHR_LAYOUT, 24);
+structure!(ImageViewUsage2CreateInfoKHR, IMAGE_VIEW_USAGE2_CREATE_INFO_KHR_LAYOUT);
 pub static IMAGE_VIEW_USAGE2_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkImageViewUsage2CreateInfoKHR",
     size: 24,
@@ -102,25 +98,24 @@ pub static IMAGE_VIEW_USAGE2_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("usage", 16, 1, Ty::Flags(&IMAGE_USAGE_FLAG_BITS2_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "usage", at: 16, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS2_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceExtendedFlagsFeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub extended_flags: Bool32,
 }
-structure!(PhysicalDeviceExtendedFlagsFeaturesKHR, PHYSICAL_DEVICE_EXTENDED_FLAGS_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceExtendedFlagsFeaturesKHR, PHYSICAL_DEVICE_EXTENDED_FLAGS_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_EXTENDED_FLAGS_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceExtendedFlagsFeaturesKHR",
     size: 24,
@@ -129,25 +124,24 @@ pub static PHYSICAL_DEVICE_EXTENDED_FLAGS_FEATURES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("extendedFlags", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "extendedFlags", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageStencilUsage2CreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub stencil_usage: ImageUsageFlags2KHR,
 }
-structure!(ImageStencilUsage2CreateInfoKHR, IMAGE_STENCIL_USAGE2_CREATE_INFO_KHR_LAYOUT, 24);
+structure!(ImageStencilUsage2CreateInfoKHR, IMAGE_STENCIL_USAGE2_CREATE_INFO_KHR_LAYOUT);
 pub static IMAGE_STENCIL_USAGE2_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkImageStencilUsage2CreateInfoKHR",
     size: 24,
@@ -156,25 +150,24 @@ pub static IMAGE_STENCIL_USAGE2_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stencilUsage", 16, 1, Ty::Flags(&IMAGE_USAGE_FLAG_BITS2_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stencilUsage", at: 16, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS2_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SharedPresentSurfaceCapabilities2KHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shared_present_supported_usage_flags: ImageUsageFlags2KHR,
 }
-structure!(SharedPresentSurfaceCapabilities2KHR, SHARED_PRESENT_SURFACE_CAPABILITIES2_KHR_LAYOUT, 24);
+structure!(SharedPresentSurfaceCapabilities2KHR, SHARED_PRESENT_SURFACE_CAPABILITIES2_KHR_LAYOUT);
 pub static SHARED_PRESENT_SURFACE_CAPABILITIES2_KHR_LAYOUT: Layout = Layout {
     name: "VkSharedPresentSurfaceCapabilities2KHR",
     size: 24,
@@ -183,15 +176,15 @@ pub static SHARED_PRESENT_SURFACE_CAPABILITIES2_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("sharedPresentSupportedUsageFlags", 16, 1, Ty::Flags(&IMAGE_USAGE_FLAG_BITS2_KHR_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sharedPresentSupportedUsageFlags", at: 16, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS2_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(FormatFeatureFlags4KHR, u64);

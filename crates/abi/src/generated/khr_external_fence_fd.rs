@@ -2,7 +2,6 @@
 // VK_KHR_external_fence_fd.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImportFenceFdInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -11,7 +10,7 @@ pub struct ImportFenceFdInfoKHR {
     pub handle_type: ExternalFenceHandleTypeFlagBits,
     pub fd: i32,
 }
-structure!(ImportFenceFdInfoKHR, IMPORT_FENCE_FD_INFO_KHR_LAYOUT, 40);
+structure!(ImportFenceFdInfoKHR, IMPORT_FENCE_FD_INFO_KHR_LAYOUT);
 pub static IMPORT_FENCE_FD_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkImportFenceFdInfoKHR",
     size: 40,
@@ -20,30 +19,29 @@ pub static IMPORT_FENCE_FD_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("fence", 16, 1, Ty::Handle(HandleType::Fence)).extern_sync(),
-        f("flags", 24, 1, Ty::Flags(&FENCE_IMPORT_FLAG_BITS_ENUM)).optional(),
-        f("handleType", 28, 1, Ty::Flags(&EXTERNAL_FENCE_HANDLE_TYPE_FLAG_BITS_ENUM)),
-        f("fd", 32, 1, Ty::I32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "fence", at: 16, ty: Ty::Handle(HandleType::Fence), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "flags", at: 24, ty: Ty::Flags(&FENCE_IMPORT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handleType", at: 28, ty: Ty::Flags(&EXTERNAL_FENCE_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fd", at: 32, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Fence },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct FenceGetFdInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub fence: Fence,
     pub handle_type: ExternalFenceHandleTypeFlagBits,
 }
-structure!(FenceGetFdInfoKHR, FENCE_GET_FD_INFO_KHR_LAYOUT, 32);
+structure!(FenceGetFdInfoKHR, FENCE_GET_FD_INFO_KHR_LAYOUT);
 pub static FENCE_GET_FD_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkFenceGetFdInfoKHR",
     size: 32,
@@ -52,26 +50,25 @@ pub static FENCE_GET_FD_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("fence", 16, 1, Ty::Handle(HandleType::Fence)),
-        f("handleType", 24, 1, Ty::Flags(&EXTERNAL_FENCE_HANDLE_TYPE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "fence", at: 16, ty: Ty::Handle(HandleType::Fence), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "handleType", at: 24, ty: Ty::Flags(&EXTERNAL_FENCE_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Fence },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ImportFenceFdKHRParams {
     pub device: Device,
     pub p_import_fence_fd_info: Ptr<ImportFenceFdInfoKHR>,
 }
-structure!(ImportFenceFdKHRParams, IMPORT_FENCE_FD_KHR_PARAMS_LAYOUT, 16);
+image!(ImportFenceFdKHRParams, IMPORT_FENCE_FD_KHR_PARAMS_LAYOUT);
 pub static IMPORT_FENCE_FD_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkImportFenceFdKHR",
     size: 16,
@@ -80,8 +77,8 @@ pub static IMPORT_FENCE_FD_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pImportFenceFdInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMPORT_FENCE_FD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImportFenceFdInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMPORT_FENCE_FD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -92,11 +89,10 @@ pub static IMPORT_FENCE_FD_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ImportFenceFdKHROutputs {
     pub result: Result,
 }
-structure!(ImportFenceFdKHROutputs, IMPORT_FENCE_FD_KHR_OUTPUTS_LAYOUT, 8);
+image!(ImportFenceFdKHROutputs, IMPORT_FENCE_FD_KHR_OUTPUTS_LAYOUT);
 pub static IMPORT_FENCE_FD_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkImportFenceFdKHR:outputs",
     size: 8,
@@ -105,10 +101,10 @@ pub static IMPORT_FENCE_FD_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnImportFenceFdKHR = unsafe extern "system" fn(Device, Ptr<ImportFenceFdInfoKHR>) -> Result;
@@ -126,13 +122,12 @@ pub static IMPORT_FENCE_FD_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetFenceFdKHRParams {
     pub device: Device,
     pub p_get_fd_info: Ptr<FenceGetFdInfoKHR>,
     pub p_fd: Ptr<i32>,
 }
-structure!(GetFenceFdKHRParams, GET_FENCE_FD_KHR_PARAMS_LAYOUT, 24);
+image!(GetFenceFdKHRParams, GET_FENCE_FD_KHR_PARAMS_LAYOUT);
 pub static GET_FENCE_FD_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetFenceFdKHR",
     size: 24,
@@ -141,9 +136,9 @@ pub static GET_FENCE_FD_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pGetFdInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&FENCE_GET_FD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pFd", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGetFdInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&FENCE_GET_FD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFd", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -155,12 +150,11 @@ pub static GET_FENCE_FD_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetFenceFdKHROutputs {
     pub result: Result,
     pub p_fd: Ptr<i32>,
 }
-structure!(GetFenceFdKHROutputs, GET_FENCE_FD_KHR_OUTPUTS_LAYOUT, 16);
+image!(GetFenceFdKHROutputs, GET_FENCE_FD_KHR_OUTPUTS_LAYOUT);
 pub static GET_FENCE_FD_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetFenceFdKHR:outputs",
     size: 16,
@@ -169,13 +163,13 @@ pub static GET_FENCE_FD_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pFd", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFd", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetFenceFdKHR = unsafe extern "system" fn(Device, Ptr<FenceGetFdInfoKHR>, Ptr<i32>) -> Result;

@@ -2,7 +2,6 @@
 // VK_KHR_external_fence_win32.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImportFenceWin32HandleInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -12,7 +11,7 @@ pub struct ImportFenceWin32HandleInfoKHR {
     pub handle: u64,
     pub name: u64,
 }
-structure!(ImportFenceWin32HandleInfoKHR, IMPORT_FENCE_WIN32_HANDLE_INFO_KHR_LAYOUT, 48);
+structure!(ImportFenceWin32HandleInfoKHR, IMPORT_FENCE_WIN32_HANDLE_INFO_KHR_LAYOUT);
 pub static IMPORT_FENCE_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkImportFenceWin32HandleInfoKHR",
     size: 48,
@@ -21,13 +20,13 @@ pub static IMPORT_FENCE_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("fence", 16, 1, Ty::Handle(HandleType::Fence)).extern_sync(),
-        f("flags", 24, 1, Ty::Flags(&FENCE_IMPORT_FLAG_BITS_ENUM)).optional(),
-        f("handleType", 28, 1, Ty::Flags(&EXTERNAL_FENCE_HANDLE_TYPE_FLAG_BITS_ENUM)),
-        f("handle", 32, 1, Ty::Opaque).optional(),
-        f("name", 40, 1, Ty::Opaque).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "fence", at: 16, ty: Ty::Handle(HandleType::Fence), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "flags", at: 24, ty: Ty::Flags(&FENCE_IMPORT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handleType", at: 28, ty: Ty::Flags(&EXTERNAL_FENCE_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "handle", at: 32, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "name", at: 40, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
@@ -35,12 +34,11 @@ pub static IMPORT_FENCE_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
         Work::Opaque { at: 32 },
         Work::Opaque { at: 40 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExportFenceWin32HandleInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -48,7 +46,7 @@ pub struct ExportFenceWin32HandleInfoKHR {
     pub dw_access: u32,
     pub name: u64,
 }
-structure!(ExportFenceWin32HandleInfoKHR, EXPORT_FENCE_WIN32_HANDLE_INFO_KHR_LAYOUT, 40);
+structure!(ExportFenceWin32HandleInfoKHR, EXPORT_FENCE_WIN32_HANDLE_INFO_KHR_LAYOUT);
 pub static EXPORT_FENCE_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkExportFenceWin32HandleInfoKHR",
     size: 40,
@@ -57,30 +55,29 @@ pub static EXPORT_FENCE_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pAttributes", 16, 1, Ty::Opaque).optional(),
-        f("dwAccess", 24, 1, Ty::U32),
-        f("name", 32, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pAttributes", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dwAccess", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "name", at: 32, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 16 },
         Work::Opaque { at: 32 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct FenceGetWin32HandleInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub fence: Fence,
     pub handle_type: ExternalFenceHandleTypeFlagBits,
 }
-structure!(FenceGetWin32HandleInfoKHR, FENCE_GET_WIN32_HANDLE_INFO_KHR_LAYOUT, 32);
+structure!(FenceGetWin32HandleInfoKHR, FENCE_GET_WIN32_HANDLE_INFO_KHR_LAYOUT);
 pub static FENCE_GET_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkFenceGetWin32HandleInfoKHR",
     size: 32,
@@ -89,26 +86,25 @@ pub static FENCE_GET_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("fence", 16, 1, Ty::Handle(HandleType::Fence)),
-        f("handleType", 24, 1, Ty::Flags(&EXTERNAL_FENCE_HANDLE_TYPE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "fence", at: 16, ty: Ty::Handle(HandleType::Fence), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "handleType", at: 24, ty: Ty::Flags(&EXTERNAL_FENCE_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Fence },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ImportFenceWin32HandleKHRParams {
     pub device: Device,
     pub p_import_fence_win32_handle_info: Ptr<ImportFenceWin32HandleInfoKHR>,
 }
-structure!(ImportFenceWin32HandleKHRParams, IMPORT_FENCE_WIN32_HANDLE_KHR_PARAMS_LAYOUT, 16);
+image!(ImportFenceWin32HandleKHRParams, IMPORT_FENCE_WIN32_HANDLE_KHR_PARAMS_LAYOUT);
 pub static IMPORT_FENCE_WIN32_HANDLE_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkImportFenceWin32HandleKHR",
     size: 16,
@@ -117,8 +113,8 @@ pub static IMPORT_FENCE_WIN32_HANDLE_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pImportFenceWin32HandleInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMPORT_FENCE_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImportFenceWin32HandleInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMPORT_FENCE_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -129,11 +125,10 @@ pub static IMPORT_FENCE_WIN32_HANDLE_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ImportFenceWin32HandleKHROutputs {
     pub result: Result,
 }
-structure!(ImportFenceWin32HandleKHROutputs, IMPORT_FENCE_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT, 8);
+image!(ImportFenceWin32HandleKHROutputs, IMPORT_FENCE_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT);
 pub static IMPORT_FENCE_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkImportFenceWin32HandleKHR:outputs",
     size: 8,
@@ -142,10 +137,10 @@ pub static IMPORT_FENCE_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnImportFenceWin32HandleKHR = unsafe extern "system" fn(Device, Ptr<ImportFenceWin32HandleInfoKHR>) -> Result;
@@ -163,13 +158,12 @@ pub static IMPORT_FENCE_WIN32_HANDLE_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetFenceWin32HandleKHRParams {
     pub device: Device,
     pub p_get_win32_handle_info: Ptr<FenceGetWin32HandleInfoKHR>,
     pub p_handle: Ptr<Opaque>,
 }
-structure!(GetFenceWin32HandleKHRParams, GET_FENCE_WIN32_HANDLE_KHR_PARAMS_LAYOUT, 24);
+image!(GetFenceWin32HandleKHRParams, GET_FENCE_WIN32_HANDLE_KHR_PARAMS_LAYOUT);
 pub static GET_FENCE_WIN32_HANDLE_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetFenceWin32HandleKHR",
     size: 24,
@@ -178,9 +172,9 @@ pub static GET_FENCE_WIN32_HANDLE_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pGetWin32HandleInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&FENCE_GET_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pHandle", 16, 1, Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGetWin32HandleInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&FENCE_GET_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHandle", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -192,12 +186,11 @@ pub static GET_FENCE_WIN32_HANDLE_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetFenceWin32HandleKHROutputs {
     pub result: Result,
     pub p_handle: Ptr<Opaque>,
 }
-structure!(GetFenceWin32HandleKHROutputs, GET_FENCE_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT, 16);
+image!(GetFenceWin32HandleKHROutputs, GET_FENCE_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT);
 pub static GET_FENCE_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetFenceWin32HandleKHR:outputs",
     size: 16,
@@ -206,13 +199,13 @@ pub static GET_FENCE_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pHandle", 8, 1, Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHandle", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetFenceWin32HandleKHR = unsafe extern "system" fn(Device, Ptr<FenceGetWin32HandleInfoKHR>, Ptr<Opaque>) -> Result;

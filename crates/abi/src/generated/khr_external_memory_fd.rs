@@ -2,14 +2,13 @@
 // VK_KHR_external_memory_fd.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImportMemoryFdInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub handle_type: ExternalMemoryHandleTypeFlagBits,
     pub fd: i32,
 }
-structure!(ImportMemoryFdInfoKHR, IMPORT_MEMORY_FD_INFO_KHR_LAYOUT, 24);
+structure!(ImportMemoryFdInfoKHR, IMPORT_MEMORY_FD_INFO_KHR_LAYOUT);
 pub static IMPORT_MEMORY_FD_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkImportMemoryFdInfoKHR",
     size: 24,
@@ -18,26 +17,25 @@ pub static IMPORT_MEMORY_FD_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("handleType", 16, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)).optional(),
-        f("fd", 20, 1, Ty::I32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handleType", at: 16, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "fd", at: 20, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryFdPropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub memory_type_bits: u32,
 }
-structure!(MemoryFdPropertiesKHR, MEMORY_FD_PROPERTIES_KHR_LAYOUT, 24);
+structure!(MemoryFdPropertiesKHR, MEMORY_FD_PROPERTIES_KHR_LAYOUT);
 pub static MEMORY_FD_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkMemoryFdPropertiesKHR",
     size: 24,
@@ -46,26 +44,25 @@ pub static MEMORY_FD_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memoryTypeBits", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memoryTypeBits", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryGetFdInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub memory: DeviceMemory,
     pub handle_type: ExternalMemoryHandleTypeFlagBits,
 }
-structure!(MemoryGetFdInfoKHR, MEMORY_GET_FD_INFO_KHR_LAYOUT, 32);
+structure!(MemoryGetFdInfoKHR, MEMORY_GET_FD_INFO_KHR_LAYOUT);
 pub static MEMORY_GET_FD_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkMemoryGetFdInfoKHR",
     size: 32,
@@ -74,27 +71,26 @@ pub static MEMORY_GET_FD_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memory", 16, 1, Ty::Handle(HandleType::DeviceMemory)),
-        f("handleType", 24, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memory", at: 16, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "handleType", at: 24, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryFdKHRParams {
     pub device: Device,
     pub p_get_fd_info: Ptr<MemoryGetFdInfoKHR>,
     pub p_fd: Ptr<i32>,
 }
-structure!(GetMemoryFdKHRParams, GET_MEMORY_FD_KHR_PARAMS_LAYOUT, 24);
+image!(GetMemoryFdKHRParams, GET_MEMORY_FD_KHR_PARAMS_LAYOUT);
 pub static GET_MEMORY_FD_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryFdKHR",
     size: 24,
@@ -103,9 +99,9 @@ pub static GET_MEMORY_FD_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pGetFdInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_GET_FD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pFd", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGetFdInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_GET_FD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFd", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -117,12 +113,11 @@ pub static GET_MEMORY_FD_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryFdKHROutputs {
     pub result: Result,
     pub p_fd: Ptr<i32>,
 }
-structure!(GetMemoryFdKHROutputs, GET_MEMORY_FD_KHR_OUTPUTS_LAYOUT, 16);
+image!(GetMemoryFdKHROutputs, GET_MEMORY_FD_KHR_OUTPUTS_LAYOUT);
 pub static GET_MEMORY_FD_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryFdKHR:outputs",
     size: 16,
@@ -131,13 +126,13 @@ pub static GET_MEMORY_FD_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pFd", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFd", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetMemoryFdKHR = unsafe extern "system" fn(Device, Ptr<MemoryGetFdInfoKHR>, Ptr<i32>) -> Result;
@@ -155,14 +150,13 @@ pub static GET_MEMORY_FD_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryFdPropertiesKHRParams {
     pub device: Device,
     pub handle_type: ExternalMemoryHandleTypeFlagBits,
     pub fd: i32,
     pub p_memory_fd_properties: Ptr<MemoryFdPropertiesKHR>,
 }
-structure!(GetMemoryFdPropertiesKHRParams, GET_MEMORY_FD_PROPERTIES_KHR_PARAMS_LAYOUT, 24);
+image!(GetMemoryFdPropertiesKHRParams, GET_MEMORY_FD_PROPERTIES_KHR_PARAMS_LAYOUT);
 pub static GET_MEMORY_FD_PROPERTIES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryFdPropertiesKHR",
     size: 24,
@@ -171,10 +165,10 @@ pub static GET_MEMORY_FD_PROPERTIES_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("handleType", 8, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)),
-        f("fd", 12, 1, Ty::I32),
-        f("pMemoryFdProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_FD_PROPERTIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "handleType", at: 8, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fd", at: 12, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryFdProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_FD_PROPERTIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -185,12 +179,11 @@ pub static GET_MEMORY_FD_PROPERTIES_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryFdPropertiesKHROutputs {
     pub result: Result,
     pub p_memory_fd_properties: Ptr<MemoryFdPropertiesKHR>,
 }
-structure!(GetMemoryFdPropertiesKHROutputs, GET_MEMORY_FD_PROPERTIES_KHR_OUTPUTS_LAYOUT, 16);
+image!(GetMemoryFdPropertiesKHROutputs, GET_MEMORY_FD_PROPERTIES_KHR_OUTPUTS_LAYOUT);
 pub static GET_MEMORY_FD_PROPERTIES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryFdPropertiesKHR:outputs",
     size: 16,
@@ -199,13 +192,13 @@ pub static GET_MEMORY_FD_PROPERTIES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pMemoryFdProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_FD_PROPERTIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryFdProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_FD_PROPERTIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&MEMORY_FD_PROPERTIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetMemoryFdPropertiesKHR = unsafe extern "system" fn(Device, ExternalMemoryHandleTypeFlagBits, i32, Ptr<MemoryFdPropertiesKHR>) -> Result;

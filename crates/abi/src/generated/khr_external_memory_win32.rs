@@ -2,7 +2,6 @@
 // VK_KHR_external_memory_win32.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImportMemoryWin32HandleInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct ImportMemoryWin32HandleInfoKHR {
     pub handle: u64,
     pub name: u64,
 }
-structure!(ImportMemoryWin32HandleInfoKHR, IMPORT_MEMORY_WIN32_HANDLE_INFO_KHR_LAYOUT, 40);
+structure!(ImportMemoryWin32HandleInfoKHR, IMPORT_MEMORY_WIN32_HANDLE_INFO_KHR_LAYOUT);
 pub static IMPORT_MEMORY_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkImportMemoryWin32HandleInfoKHR",
     size: 40,
@@ -19,23 +18,22 @@ pub static IMPORT_MEMORY_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("handleType", 16, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)).optional(),
-        f("handle", 24, 1, Ty::Opaque).optional(),
-        f("name", 32, 1, Ty::Opaque).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handleType", at: 16, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handle", at: 24, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "name", at: 32, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 24 },
         Work::Opaque { at: 32 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExportMemoryWin32HandleInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -43,7 +41,7 @@ pub struct ExportMemoryWin32HandleInfoKHR {
     pub dw_access: u32,
     pub name: u64,
 }
-structure!(ExportMemoryWin32HandleInfoKHR, EXPORT_MEMORY_WIN32_HANDLE_INFO_KHR_LAYOUT, 40);
+structure!(ExportMemoryWin32HandleInfoKHR, EXPORT_MEMORY_WIN32_HANDLE_INFO_KHR_LAYOUT);
 pub static EXPORT_MEMORY_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkExportMemoryWin32HandleInfoKHR",
     size: 40,
@@ -52,29 +50,28 @@ pub static EXPORT_MEMORY_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pAttributes", 16, 1, Ty::Opaque).optional(),
-        f("dwAccess", 24, 1, Ty::U32),
-        f("name", 32, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pAttributes", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dwAccess", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "name", at: 32, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 16 },
         Work::Opaque { at: 32 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryWin32HandlePropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub memory_type_bits: u32,
 }
-structure!(MemoryWin32HandlePropertiesKHR, MEMORY_WIN32_HANDLE_PROPERTIES_KHR_LAYOUT, 24);
+structure!(MemoryWin32HandlePropertiesKHR, MEMORY_WIN32_HANDLE_PROPERTIES_KHR_LAYOUT);
 pub static MEMORY_WIN32_HANDLE_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkMemoryWin32HandlePropertiesKHR",
     size: 24,
@@ -83,26 +80,25 @@ pub static MEMORY_WIN32_HANDLE_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memoryTypeBits", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memoryTypeBits", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryGetWin32HandleInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub memory: DeviceMemory,
     pub handle_type: ExternalMemoryHandleTypeFlagBits,
 }
-structure!(MemoryGetWin32HandleInfoKHR, MEMORY_GET_WIN32_HANDLE_INFO_KHR_LAYOUT, 32);
+structure!(MemoryGetWin32HandleInfoKHR, MEMORY_GET_WIN32_HANDLE_INFO_KHR_LAYOUT);
 pub static MEMORY_GET_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkMemoryGetWin32HandleInfoKHR",
     size: 32,
@@ -111,27 +107,26 @@ pub static MEMORY_GET_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memory", 16, 1, Ty::Handle(HandleType::DeviceMemory)),
-        f("handleType", 24, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memory", at: 16, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "handleType", at: 24, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryWin32HandleKHRParams {
     pub device: Device,
     pub p_get_win32_handle_info: Ptr<MemoryGetWin32HandleInfoKHR>,
     pub p_handle: Ptr<Opaque>,
 }
-structure!(GetMemoryWin32HandleKHRParams, GET_MEMORY_WIN32_HANDLE_KHR_PARAMS_LAYOUT, 24);
+image!(GetMemoryWin32HandleKHRParams, GET_MEMORY_WIN32_HANDLE_KHR_PARAMS_LAYOUT);
 pub static GET_MEMORY_WIN32_HANDLE_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryWin32HandleKHR",
     size: 24,
@@ -140,9 +135,9 @@ pub static GET_MEMORY_WIN32_HANDLE_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pGetWin32HandleInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_GET_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pHandle", 16, 1, Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGetWin32HandleInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_GET_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHandle", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -154,12 +149,11 @@ pub static GET_MEMORY_WIN32_HANDLE_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryWin32HandleKHROutputs {
     pub result: Result,
     pub p_handle: Ptr<Opaque>,
 }
-structure!(GetMemoryWin32HandleKHROutputs, GET_MEMORY_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT, 16);
+image!(GetMemoryWin32HandleKHROutputs, GET_MEMORY_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT);
 pub static GET_MEMORY_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryWin32HandleKHR:outputs",
     size: 16,
@@ -168,13 +162,13 @@ pub static GET_MEMORY_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pHandle", 8, 1, Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHandle", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetMemoryWin32HandleKHR = unsafe extern "system" fn(Device, Ptr<MemoryGetWin32HandleInfoKHR>, Ptr<Opaque>) -> Result;
@@ -192,14 +186,13 @@ pub static GET_MEMORY_WIN32_HANDLE_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryWin32HandlePropertiesKHRParams {
     pub device: Device,
     pub handle_type: ExternalMemoryHandleTypeFlagBits,
     pub handle: u64,
     pub p_memory_win32_handle_properties: Ptr<MemoryWin32HandlePropertiesKHR>,
 }
-structure!(GetMemoryWin32HandlePropertiesKHRParams, GET_MEMORY_WIN32_HANDLE_PROPERTIES_KHR_PARAMS_LAYOUT, 32);
+image!(GetMemoryWin32HandlePropertiesKHRParams, GET_MEMORY_WIN32_HANDLE_PROPERTIES_KHR_PARAMS_LAYOUT);
 pub static GET_MEMORY_WIN32_HANDLE_PROPERTIES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryWin32HandlePropertiesKHR",
     size: 32,
@@ -208,27 +201,26 @@ pub static GET_MEMORY_WIN32_HANDLE_PROPERTIES_KHR_PARAMS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("handleType", 8, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)),
-        f("handle", 16, 1, Ty::Opaque),
-        f("pMemoryWin32HandleProperties", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_WIN32_HANDLE_PROPERTIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "handleType", at: 8, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "handle", at: 16, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryWin32HandleProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_WIN32_HANDLE_PROPERTIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Opaque { at: 16 },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MEMORY_WIN32_HANDLE_PROPERTIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryWin32HandlePropertiesKHROutputs {
     pub result: Result,
     pub p_memory_win32_handle_properties: Ptr<MemoryWin32HandlePropertiesKHR>,
 }
-structure!(GetMemoryWin32HandlePropertiesKHROutputs, GET_MEMORY_WIN32_HANDLE_PROPERTIES_KHR_OUTPUTS_LAYOUT, 16);
+image!(GetMemoryWin32HandlePropertiesKHROutputs, GET_MEMORY_WIN32_HANDLE_PROPERTIES_KHR_OUTPUTS_LAYOUT);
 pub static GET_MEMORY_WIN32_HANDLE_PROPERTIES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryWin32HandlePropertiesKHR:outputs",
     size: 16,
@@ -237,13 +229,13 @@ pub static GET_MEMORY_WIN32_HANDLE_PROPERTIES_KHR_OUTPUTS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pMemoryWin32HandleProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_WIN32_HANDLE_PROPERTIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryWin32HandleProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_WIN32_HANDLE_PROPERTIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&MEMORY_WIN32_HANDLE_PROPERTIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetMemoryWin32HandlePropertiesKHR = unsafe extern "system" fn(Device, ExternalMemoryHandleTypeFlagBits, u64, Ptr<MemoryWin32HandlePropertiesKHR>) -> Result;

@@ -2,7 +2,6 @@
 // VK_KHR_external_semaphore_win32.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImportSemaphoreWin32HandleInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -12,7 +11,7 @@ pub struct ImportSemaphoreWin32HandleInfoKHR {
     pub handle: u64,
     pub name: u64,
 }
-structure!(ImportSemaphoreWin32HandleInfoKHR, IMPORT_SEMAPHORE_WIN32_HANDLE_INFO_KHR_LAYOUT, 48);
+structure!(ImportSemaphoreWin32HandleInfoKHR, IMPORT_SEMAPHORE_WIN32_HANDLE_INFO_KHR_LAYOUT);
 pub static IMPORT_SEMAPHORE_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkImportSemaphoreWin32HandleInfoKHR",
     size: 48,
@@ -21,13 +20,13 @@ pub static IMPORT_SEMAPHORE_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("semaphore", 16, 1, Ty::Handle(HandleType::Semaphore)).extern_sync(),
-        f("flags", 24, 1, Ty::Flags(&SEMAPHORE_IMPORT_FLAG_BITS_ENUM)).optional(),
-        f("handleType", 28, 1, Ty::Flags(&EXTERNAL_SEMAPHORE_HANDLE_TYPE_FLAG_BITS_ENUM)),
-        f("handle", 32, 1, Ty::Opaque).optional(),
-        f("name", 40, 1, Ty::Opaque).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "semaphore", at: 16, ty: Ty::Handle(HandleType::Semaphore), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "flags", at: 24, ty: Ty::Flags(&SEMAPHORE_IMPORT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handleType", at: 28, ty: Ty::Flags(&EXTERNAL_SEMAPHORE_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "handle", at: 32, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "name", at: 40, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
@@ -35,12 +34,11 @@ pub static IMPORT_SEMAPHORE_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
         Work::Opaque { at: 32 },
         Work::Opaque { at: 40 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExportSemaphoreWin32HandleInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -48,7 +46,7 @@ pub struct ExportSemaphoreWin32HandleInfoKHR {
     pub dw_access: u32,
     pub name: u64,
 }
-structure!(ExportSemaphoreWin32HandleInfoKHR, EXPORT_SEMAPHORE_WIN32_HANDLE_INFO_KHR_LAYOUT, 40);
+structure!(ExportSemaphoreWin32HandleInfoKHR, EXPORT_SEMAPHORE_WIN32_HANDLE_INFO_KHR_LAYOUT);
 pub static EXPORT_SEMAPHORE_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkExportSemaphoreWin32HandleInfoKHR",
     size: 40,
@@ -57,23 +55,22 @@ pub static EXPORT_SEMAPHORE_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pAttributes", 16, 1, Ty::Opaque).optional(),
-        f("dwAccess", 24, 1, Ty::U32),
-        f("name", 32, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pAttributes", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dwAccess", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "name", at: 32, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 16 },
         Work::Opaque { at: 32 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct D3D12FenceSubmitInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -82,7 +79,7 @@ pub struct D3D12FenceSubmitInfoKHR {
     pub signal_semaphore_values_count: u32,
     pub p_signal_semaphore_values: Ptr<u64>,
 }
-structure!(D3D12FenceSubmitInfoKHR, D3_D12_FENCE_SUBMIT_INFO_KHR_LAYOUT, 48);
+structure!(D3D12FenceSubmitInfoKHR, D3_D12_FENCE_SUBMIT_INFO_KHR_LAYOUT);
 pub static D3_D12_FENCE_SUBMIT_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkD3D12FenceSubmitInfoKHR",
     size: 48,
@@ -91,31 +88,30 @@ pub static D3_D12_FENCE_SUBMIT_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("waitSemaphoreValuesCount", 16, 1, Ty::U32).optional(),
-        f("pWaitSemaphoreValues", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("signalSemaphoreValuesCount", 32, 1, Ty::U32).optional(),
-        f("pSignalSemaphoreValues", 40, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "waitSemaphoreValuesCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pWaitSemaphoreValues", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "signalSemaphoreValuesCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSignalSemaphoreValues", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4)],
-    keep: &[s(0, 4), s(16, 4), s(32, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SemaphoreGetWin32HandleInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub semaphore: Semaphore,
     pub handle_type: ExternalSemaphoreHandleTypeFlagBits,
 }
-structure!(SemaphoreGetWin32HandleInfoKHR, SEMAPHORE_GET_WIN32_HANDLE_INFO_KHR_LAYOUT, 32);
+structure!(SemaphoreGetWin32HandleInfoKHR, SEMAPHORE_GET_WIN32_HANDLE_INFO_KHR_LAYOUT);
 pub static SEMAPHORE_GET_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkSemaphoreGetWin32HandleInfoKHR",
     size: 32,
@@ -124,26 +120,25 @@ pub static SEMAPHORE_GET_WIN32_HANDLE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("semaphore", 16, 1, Ty::Handle(HandleType::Semaphore)),
-        f("handleType", 24, 1, Ty::Flags(&EXTERNAL_SEMAPHORE_HANDLE_TYPE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "semaphore", at: 16, ty: Ty::Handle(HandleType::Semaphore), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "handleType", at: 24, ty: Ty::Flags(&EXTERNAL_SEMAPHORE_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Semaphore },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ImportSemaphoreWin32HandleKHRParams {
     pub device: Device,
     pub p_import_semaphore_win32_handle_info: Ptr<ImportSemaphoreWin32HandleInfoKHR>,
 }
-structure!(ImportSemaphoreWin32HandleKHRParams, IMPORT_SEMAPHORE_WIN32_HANDLE_KHR_PARAMS_LAYOUT, 16);
+image!(ImportSemaphoreWin32HandleKHRParams, IMPORT_SEMAPHORE_WIN32_HANDLE_KHR_PARAMS_LAYOUT);
 pub static IMPORT_SEMAPHORE_WIN32_HANDLE_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkImportSemaphoreWin32HandleKHR",
     size: 16,
@@ -152,8 +147,8 @@ pub static IMPORT_SEMAPHORE_WIN32_HANDLE_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pImportSemaphoreWin32HandleInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMPORT_SEMAPHORE_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImportSemaphoreWin32HandleInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMPORT_SEMAPHORE_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -164,11 +159,10 @@ pub static IMPORT_SEMAPHORE_WIN32_HANDLE_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ImportSemaphoreWin32HandleKHROutputs {
     pub result: Result,
 }
-structure!(ImportSemaphoreWin32HandleKHROutputs, IMPORT_SEMAPHORE_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT, 8);
+image!(ImportSemaphoreWin32HandleKHROutputs, IMPORT_SEMAPHORE_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT);
 pub static IMPORT_SEMAPHORE_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkImportSemaphoreWin32HandleKHR:outputs",
     size: 8,
@@ -177,10 +171,10 @@ pub static IMPORT_SEMAPHORE_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnImportSemaphoreWin32HandleKHR = unsafe extern "system" fn(Device, Ptr<ImportSemaphoreWin32HandleInfoKHR>) -> Result;
@@ -198,13 +192,12 @@ pub static IMPORT_SEMAPHORE_WIN32_HANDLE_KHR_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetSemaphoreWin32HandleKHRParams {
     pub device: Device,
     pub p_get_win32_handle_info: Ptr<SemaphoreGetWin32HandleInfoKHR>,
     pub p_handle: Ptr<Opaque>,
 }
-structure!(GetSemaphoreWin32HandleKHRParams, GET_SEMAPHORE_WIN32_HANDLE_KHR_PARAMS_LAYOUT, 24);
+image!(GetSemaphoreWin32HandleKHRParams, GET_SEMAPHORE_WIN32_HANDLE_KHR_PARAMS_LAYOUT);
 pub static GET_SEMAPHORE_WIN32_HANDLE_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetSemaphoreWin32HandleKHR",
     size: 24,
@@ -213,9 +206,9 @@ pub static GET_SEMAPHORE_WIN32_HANDLE_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pGetWin32HandleInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_GET_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pHandle", 16, 1, Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGetWin32HandleInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SEMAPHORE_GET_WIN32_HANDLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHandle", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -227,12 +220,11 @@ pub static GET_SEMAPHORE_WIN32_HANDLE_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetSemaphoreWin32HandleKHROutputs {
     pub result: Result,
     pub p_handle: Ptr<Opaque>,
 }
-structure!(GetSemaphoreWin32HandleKHROutputs, GET_SEMAPHORE_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT, 16);
+image!(GetSemaphoreWin32HandleKHROutputs, GET_SEMAPHORE_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT);
 pub static GET_SEMAPHORE_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetSemaphoreWin32HandleKHR:outputs",
     size: 16,
@@ -241,13 +233,13 @@ pub static GET_SEMAPHORE_WIN32_HANDLE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pHandle", 8, 1, Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHandle", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetSemaphoreWin32HandleKHR = unsafe extern "system" fn(Device, Ptr<SemaphoreGetWin32HandleInfoKHR>, Ptr<Opaque>) -> Result;

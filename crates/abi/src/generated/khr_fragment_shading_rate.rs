@@ -2,14 +2,13 @@
 // VK_KHR_fragment_shading_rate.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct FragmentShadingRateAttachmentInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_fragment_shading_rate_attachment: Ptr<AttachmentReference2>,
     pub shading_rate_attachment_texel_size: Extent2D,
 }
-structure!(FragmentShadingRateAttachmentInfoKHR, FRAGMENT_SHADING_RATE_ATTACHMENT_INFO_KHR_LAYOUT, 32);
+structure!(FragmentShadingRateAttachmentInfoKHR, FRAGMENT_SHADING_RATE_ATTACHMENT_INFO_KHR_LAYOUT);
 pub static FRAGMENT_SHADING_RATE_ATTACHMENT_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkFragmentShadingRateAttachmentInfoKHR",
     size: 32,
@@ -18,28 +17,27 @@ pub static FRAGMENT_SHADING_RATE_ATTACHMENT_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pFragmentShadingRateAttachment", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("shadingRateAttachmentTexelSize", 24, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pFragmentShadingRateAttachment", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shadingRateAttachmentTexelSize", at: 24, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&ATTACHMENT_REFERENCE2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineFragmentShadingRateStateCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub fragment_size: Extent2D,
     pub combiner_ops: [FragmentShadingRateCombinerOpKHR; 2],
 }
-structure!(PipelineFragmentShadingRateStateCreateInfoKHR, PIPELINE_FRAGMENT_SHADING_RATE_STATE_CREATE_INFO_KHR_LAYOUT, 32);
+structure!(PipelineFragmentShadingRateStateCreateInfoKHR, PIPELINE_FRAGMENT_SHADING_RATE_STATE_CREATE_INFO_KHR_LAYOUT);
 pub static PIPELINE_FRAGMENT_SHADING_RATE_STATE_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkPipelineFragmentShadingRateStateCreateInfoKHR",
     size: 32,
@@ -48,20 +46,19 @@ pub static PIPELINE_FRAGMENT_SHADING_RATE_STATE_CREATE_INFO_KHR_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("fragmentSize", 16, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("combinerOps", 24, 2, Ty::Enum(&FRAGMENT_SHADING_RATE_COMBINER_OP_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "fragmentSize", at: 16, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "combinerOps", at: 24, ty: Ty::Enum(&FRAGMENT_SHADING_RATE_COMBINER_OP_KHR_ENUM), count: 2, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceFragmentShadingRateFeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -69,7 +66,7 @@ pub struct PhysicalDeviceFragmentShadingRateFeaturesKHR {
     pub primitive_fragment_shading_rate: Bool32,
     pub attachment_fragment_shading_rate: Bool32,
 }
-structure!(PhysicalDeviceFragmentShadingRateFeaturesKHR, PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_FEATURES_KHR_LAYOUT, 32);
+structure!(PhysicalDeviceFragmentShadingRateFeaturesKHR, PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceFragmentShadingRateFeaturesKHR",
     size: 32,
@@ -78,21 +75,20 @@ pub static PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_FEATURES_KHR_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pipelineFragmentShadingRate", 16, 1, Ty::Bool32),
-        f("primitiveFragmentShadingRate", 20, 1, Ty::Bool32),
-        f("attachmentFragmentShadingRate", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipelineFragmentShadingRate", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "primitiveFragmentShadingRate", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "attachmentFragmentShadingRate", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceFragmentShadingRatePropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -114,7 +110,7 @@ pub struct PhysicalDeviceFragmentShadingRatePropertiesKHR {
     pub fragment_shading_rate_with_custom_sample_locations: Bool32,
     pub fragment_shading_rate_strict_multiply_combiner: Bool32,
 }
-structure!(PhysicalDeviceFragmentShadingRatePropertiesKHR, PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_PROPERTIES_KHR_LAYOUT, 96);
+structure!(PhysicalDeviceFragmentShadingRatePropertiesKHR, PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_PROPERTIES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceFragmentShadingRatePropertiesKHR",
     size: 96,
@@ -123,42 +119,41 @@ pub static PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_PROPERTIES_KHR_LAYOUT: Layout =
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("minFragmentShadingRateAttachmentTexelSize", 16, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("maxFragmentShadingRateAttachmentTexelSize", 24, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("maxFragmentShadingRateAttachmentTexelSizeAspectRatio", 32, 1, Ty::U32),
-        f("primitiveFragmentShadingRateWithMultipleViewports", 36, 1, Ty::Bool32),
-        f("layeredShadingRateAttachments", 40, 1, Ty::Bool32),
-        f("fragmentShadingRateNonTrivialCombinerOps", 44, 1, Ty::Bool32),
-        f("maxFragmentSize", 48, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("maxFragmentSizeAspectRatio", 56, 1, Ty::U32),
-        f("maxFragmentShadingRateCoverageSamples", 60, 1, Ty::U32),
-        f("maxFragmentShadingRateRasterizationSamples", 64, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)),
-        f("fragmentShadingRateWithShaderDepthStencilWrites", 68, 1, Ty::Bool32),
-        f("fragmentShadingRateWithSampleMask", 72, 1, Ty::Bool32),
-        f("fragmentShadingRateWithShaderSampleMask", 76, 1, Ty::Bool32),
-        f("fragmentShadingRateWithConservativeRasterization", 80, 1, Ty::Bool32),
-        f("fragmentShadingRateWithFragmentShaderInterlock", 84, 1, Ty::Bool32),
-        f("fragmentShadingRateWithCustomSampleLocations", 88, 1, Ty::Bool32),
-        f("fragmentShadingRateStrictMultiplyCombiner", 92, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "minFragmentShadingRateAttachmentTexelSize", at: 16, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxFragmentShadingRateAttachmentTexelSize", at: 24, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxFragmentShadingRateAttachmentTexelSizeAspectRatio", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "primitiveFragmentShadingRateWithMultipleViewports", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layeredShadingRateAttachments", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fragmentShadingRateNonTrivialCombinerOps", at: 44, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxFragmentSize", at: 48, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxFragmentSizeAspectRatio", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxFragmentShadingRateCoverageSamples", at: 60, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxFragmentShadingRateRasterizationSamples", at: 64, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fragmentShadingRateWithShaderDepthStencilWrites", at: 68, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fragmentShadingRateWithSampleMask", at: 72, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fragmentShadingRateWithShaderSampleMask", at: 76, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fragmentShadingRateWithConservativeRasterization", at: 80, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fragmentShadingRateWithFragmentShaderInterlock", at: 84, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fragmentShadingRateWithCustomSampleLocations", at: 88, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fragmentShadingRateStrictMultiplyCombiner", at: 92, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceFragmentShadingRateKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub sample_counts: SampleCountFlags,
     pub fragment_size: Extent2D,
 }
-structure!(PhysicalDeviceFragmentShadingRateKHR, PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_KHR_LAYOUT, 32);
+structure!(PhysicalDeviceFragmentShadingRateKHR, PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceFragmentShadingRateKHR",
     size: 32,
@@ -167,20 +162,19 @@ pub static PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("sampleCounts", 16, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)),
-        f("fragmentSize", 20, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sampleCounts", at: 16, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fragmentSize", at: 20, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderingFragmentShadingRateAttachmentInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -188,7 +182,7 @@ pub struct RenderingFragmentShadingRateAttachmentInfoKHR {
     pub image_layout: ImageLayout,
     pub shading_rate_attachment_texel_size: Extent2D,
 }
-structure!(RenderingFragmentShadingRateAttachmentInfoKHR, RENDERING_FRAGMENT_SHADING_RATE_ATTACHMENT_INFO_KHR_LAYOUT, 40);
+structure!(RenderingFragmentShadingRateAttachmentInfoKHR, RENDERING_FRAGMENT_SHADING_RATE_ATTACHMENT_INFO_KHR_LAYOUT);
 pub static RENDERING_FRAGMENT_SHADING_RATE_ATTACHMENT_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkRenderingFragmentShadingRateAttachmentInfoKHR",
     size: 40,
@@ -197,18 +191,18 @@ pub static RENDERING_FRAGMENT_SHADING_RATE_ATTACHMENT_INFO_KHR_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("imageView", 16, 1, Ty::Handle(HandleType::ImageView)).optional(),
-        f("imageLayout", 24, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("shadingRateAttachmentTexelSize", 28, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "imageView", at: 16, ty: Ty::Handle(HandleType::ImageView), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "imageLayout", at: 24, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shadingRateAttachmentTexelSize", at: 28, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::ImageView },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(FragmentShadingRateCombinerOpKHR, i32);
@@ -232,13 +226,12 @@ pub static FRAGMENT_SHADING_RATE_COMBINER_OP_KHR_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceFragmentShadingRatesKHRParams {
     pub physical_device: PhysicalDevice,
     pub p_fragment_shading_rate_count: Ptr<u32>,
     pub p_fragment_shading_rates: Ptr<PhysicalDeviceFragmentShadingRateKHR>,
 }
-structure!(GetPhysicalDeviceFragmentShadingRatesKHRParams, GET_PHYSICAL_DEVICE_FRAGMENT_SHADING_RATES_KHR_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceFragmentShadingRatesKHRParams, GET_PHYSICAL_DEVICE_FRAGMENT_SHADING_RATES_KHR_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_FRAGMENT_SHADING_RATES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceFragmentShadingRatesKHR",
     size: 24,
@@ -247,27 +240,26 @@ pub static GET_PHYSICAL_DEVICE_FRAGMENT_SHADING_RATES_KHR_PARAMS_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pFragmentShadingRateCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pFragmentShadingRates", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFragmentShadingRateCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFragmentShadingRates", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceFragmentShadingRatesKHROutputs {
     pub result: Result,
     pub p_fragment_shading_rate_count: Ptr<u32>,
     pub p_fragment_shading_rates: Ptr<PhysicalDeviceFragmentShadingRateKHR>,
 }
-structure!(GetPhysicalDeviceFragmentShadingRatesKHROutputs, GET_PHYSICAL_DEVICE_FRAGMENT_SHADING_RATES_KHR_OUTPUTS_LAYOUT, 24);
+image!(GetPhysicalDeviceFragmentShadingRatesKHROutputs, GET_PHYSICAL_DEVICE_FRAGMENT_SHADING_RATES_KHR_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_FRAGMENT_SHADING_RATES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceFragmentShadingRatesKHR:outputs",
     size: 24,
@@ -276,15 +268,15 @@ pub static GET_PHYSICAL_DEVICE_FRAGMENT_SHADING_RATES_KHR_OUTPUTS_LAYOUT: Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pFragmentShadingRateCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pFragmentShadingRates", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFragmentShadingRateCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFragmentShadingRates", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceFragmentShadingRatesKHR = unsafe extern "system" fn(PhysicalDevice, Ptr<u32>, Ptr<PhysicalDeviceFragmentShadingRateKHR>) -> Result;
@@ -302,13 +294,12 @@ pub static GET_PHYSICAL_DEVICE_FRAGMENT_SHADING_RATES_KHR_COMMAND: CommandDesc =
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetFragmentShadingRateKHRParams {
     pub command_buffer: CommandBuffer,
     pub p_fragment_size: Ptr<Extent2D>,
     pub combiner_ops: Ptr<FragmentShadingRateCombinerOpKHR>,
 }
-structure!(CmdSetFragmentShadingRateKHRParams, CMD_SET_FRAGMENT_SHADING_RATE_KHR_PARAMS_LAYOUT, 24);
+image!(CmdSetFragmentShadingRateKHRParams, CMD_SET_FRAGMENT_SHADING_RATE_KHR_PARAMS_LAYOUT);
 pub static CMD_SET_FRAGMENT_SHADING_RATE_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetFragmentShadingRateKHR",
     size: 24,
@@ -317,9 +308,9 @@ pub static CMD_SET_FRAGMENT_SHADING_RATE_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pFragmentSize", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("combinerOps", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(2), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pFragmentSize", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "combinerOps", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(2), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

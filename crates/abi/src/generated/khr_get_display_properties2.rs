@@ -2,13 +2,12 @@
 // VK_KHR_get_display_properties2.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DisplayProperties2KHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub display_properties: DisplayPropertiesKHR,
 }
-structure!(DisplayProperties2KHR, DISPLAY_PROPERTIES2_KHR_LAYOUT, 64);
+structure!(DisplayProperties2KHR, DISPLAY_PROPERTIES2_KHR_LAYOUT);
 pub static DISPLAY_PROPERTIES2_KHR_LAYOUT: Layout = Layout {
     name: "VkDisplayProperties2KHR",
     size: 64,
@@ -17,27 +16,26 @@ pub static DISPLAY_PROPERTIES2_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("displayProperties", 16, 1, Ty::Struct(&DISPLAY_PROPERTIES_KHR_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "displayProperties", at: 16, ty: Ty::Struct(&DISPLAY_PROPERTIES_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::DisplayKHR },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::Returned, stride: None } },
     ],
-    gaps: &[s(4, 4), s(60, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 60, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DisplayPlaneProperties2KHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub display_plane_properties: DisplayPlanePropertiesKHR,
 }
-structure!(DisplayPlaneProperties2KHR, DISPLAY_PLANE_PROPERTIES2_KHR_LAYOUT, 32);
+structure!(DisplayPlaneProperties2KHR, DISPLAY_PLANE_PROPERTIES2_KHR_LAYOUT);
 pub static DISPLAY_PLANE_PROPERTIES2_KHR_LAYOUT: Layout = Layout {
     name: "VkDisplayPlaneProperties2KHR",
     size: 32,
@@ -46,26 +44,25 @@ pub static DISPLAY_PLANE_PROPERTIES2_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("displayPlaneProperties", 16, 1, Ty::Struct(&DISPLAY_PLANE_PROPERTIES_KHR_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "displayPlaneProperties", at: 16, ty: Ty::Struct(&DISPLAY_PLANE_PROPERTIES_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::DisplayKHR },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DisplayModeProperties2KHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub display_mode_properties: DisplayModePropertiesKHR,
 }
-structure!(DisplayModeProperties2KHR, DISPLAY_MODE_PROPERTIES2_KHR_LAYOUT, 40);
+structure!(DisplayModeProperties2KHR, DISPLAY_MODE_PROPERTIES2_KHR_LAYOUT);
 pub static DISPLAY_MODE_PROPERTIES2_KHR_LAYOUT: Layout = Layout {
     name: "VkDisplayModeProperties2KHR",
     size: 40,
@@ -74,27 +71,26 @@ pub static DISPLAY_MODE_PROPERTIES2_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("displayModeProperties", 16, 1, Ty::Struct(&DISPLAY_MODE_PROPERTIES_KHR_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "displayModeProperties", at: 16, ty: Ty::Struct(&DISPLAY_MODE_PROPERTIES_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::DisplayModeKHR },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DisplayPlaneInfo2KHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub mode: DisplayModeKHR,
     pub plane_index: u32,
 }
-structure!(DisplayPlaneInfo2KHR, DISPLAY_PLANE_INFO2_KHR_LAYOUT, 32);
+structure!(DisplayPlaneInfo2KHR, DISPLAY_PLANE_INFO2_KHR_LAYOUT);
 pub static DISPLAY_PLANE_INFO2_KHR_LAYOUT: Layout = Layout {
     name: "VkDisplayPlaneInfo2KHR",
     size: 32,
@@ -103,27 +99,26 @@ pub static DISPLAY_PLANE_INFO2_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("mode", 16, 1, Ty::Handle(HandleType::DisplayModeKHR)).extern_sync(),
-        f("planeIndex", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "mode", at: 16, ty: Ty::Handle(HandleType::DisplayModeKHR), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "planeIndex", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::DisplayModeKHR },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DisplayPlaneCapabilities2KHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub capabilities: DisplayPlaneCapabilitiesKHR,
 }
-structure!(DisplayPlaneCapabilities2KHR, DISPLAY_PLANE_CAPABILITIES2_KHR_LAYOUT, 88);
+structure!(DisplayPlaneCapabilities2KHR, DISPLAY_PLANE_CAPABILITIES2_KHR_LAYOUT);
 pub static DISPLAY_PLANE_CAPABILITIES2_KHR_LAYOUT: Layout = Layout {
     name: "VkDisplayPlaneCapabilities2KHR",
     size: 88,
@@ -132,25 +127,24 @@ pub static DISPLAY_PLANE_CAPABILITIES2_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("capabilities", 16, 1, Ty::Struct(&DISPLAY_PLANE_CAPABILITIES_KHR_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "capabilities", at: 16, ty: Ty::Struct(&DISPLAY_PLANE_CAPABILITIES_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(84, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 84, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceDisplayProperties2KHRParams {
     pub physical_device: PhysicalDevice,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<DisplayProperties2KHR>,
 }
-structure!(GetPhysicalDeviceDisplayProperties2KHRParams, GET_PHYSICAL_DEVICE_DISPLAY_PROPERTIES2_KHR_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceDisplayProperties2KHRParams, GET_PHYSICAL_DEVICE_DISPLAY_PROPERTIES2_KHR_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_DISPLAY_PROPERTIES2_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceDisplayProperties2KHR",
     size: 24,
@@ -159,27 +153,26 @@ pub static GET_PHYSICAL_DEVICE_DISPLAY_PROPERTIES2_KHR_PARAMS_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PROPERTIES2_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PROPERTIES2_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DISPLAY_PROPERTIES2_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DISPLAY_PROPERTIES2_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceDisplayProperties2KHROutputs {
     pub result: Result,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<DisplayProperties2KHR>,
 }
-structure!(GetPhysicalDeviceDisplayProperties2KHROutputs, GET_PHYSICAL_DEVICE_DISPLAY_PROPERTIES2_KHR_OUTPUTS_LAYOUT, 24);
+image!(GetPhysicalDeviceDisplayProperties2KHROutputs, GET_PHYSICAL_DEVICE_DISPLAY_PROPERTIES2_KHR_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_DISPLAY_PROPERTIES2_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceDisplayProperties2KHR:outputs",
     size: 24,
@@ -188,15 +181,15 @@ pub static GET_PHYSICAL_DEVICE_DISPLAY_PROPERTIES2_KHR_OUTPUTS_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PROPERTIES2_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PROPERTIES2_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DISPLAY_PROPERTIES2_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DISPLAY_PROPERTIES2_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceDisplayProperties2KHR = unsafe extern "system" fn(PhysicalDevice, Ptr<u32>, Ptr<DisplayProperties2KHR>) -> Result;
@@ -214,13 +207,12 @@ pub static GET_PHYSICAL_DEVICE_DISPLAY_PROPERTIES2_KHR_COMMAND: CommandDesc = Co
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceDisplayPlaneProperties2KHRParams {
     pub physical_device: PhysicalDevice,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<DisplayPlaneProperties2KHR>,
 }
-structure!(GetPhysicalDeviceDisplayPlaneProperties2KHRParams, GET_PHYSICAL_DEVICE_DISPLAY_PLANE_PROPERTIES2_KHR_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceDisplayPlaneProperties2KHRParams, GET_PHYSICAL_DEVICE_DISPLAY_PLANE_PROPERTIES2_KHR_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_DISPLAY_PLANE_PROPERTIES2_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceDisplayPlaneProperties2KHR",
     size: 24,
@@ -229,27 +221,26 @@ pub static GET_PHYSICAL_DEVICE_DISPLAY_PLANE_PROPERTIES2_KHR_PARAMS_LAYOUT: Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PLANE_PROPERTIES2_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PLANE_PROPERTIES2_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DISPLAY_PLANE_PROPERTIES2_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DISPLAY_PLANE_PROPERTIES2_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceDisplayPlaneProperties2KHROutputs {
     pub result: Result,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<DisplayPlaneProperties2KHR>,
 }
-structure!(GetPhysicalDeviceDisplayPlaneProperties2KHROutputs, GET_PHYSICAL_DEVICE_DISPLAY_PLANE_PROPERTIES2_KHR_OUTPUTS_LAYOUT, 24);
+image!(GetPhysicalDeviceDisplayPlaneProperties2KHROutputs, GET_PHYSICAL_DEVICE_DISPLAY_PLANE_PROPERTIES2_KHR_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_DISPLAY_PLANE_PROPERTIES2_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceDisplayPlaneProperties2KHR:outputs",
     size: 24,
@@ -258,15 +249,15 @@ pub static GET_PHYSICAL_DEVICE_DISPLAY_PLANE_PROPERTIES2_KHR_OUTPUTS_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PLANE_PROPERTIES2_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PLANE_PROPERTIES2_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DISPLAY_PLANE_PROPERTIES2_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DISPLAY_PLANE_PROPERTIES2_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceDisplayPlaneProperties2KHR = unsafe extern "system" fn(PhysicalDevice, Ptr<u32>, Ptr<DisplayPlaneProperties2KHR>) -> Result;
@@ -284,14 +275,13 @@ pub static GET_PHYSICAL_DEVICE_DISPLAY_PLANE_PROPERTIES2_KHR_COMMAND: CommandDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDisplayModeProperties2KHRParams {
     pub physical_device: PhysicalDevice,
     pub display: DisplayKHR,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<DisplayModeProperties2KHR>,
 }
-structure!(GetDisplayModeProperties2KHRParams, GET_DISPLAY_MODE_PROPERTIES2_KHR_PARAMS_LAYOUT, 32);
+image!(GetDisplayModeProperties2KHRParams, GET_DISPLAY_MODE_PROPERTIES2_KHR_PARAMS_LAYOUT);
 pub static GET_DISPLAY_MODE_PROPERTIES2_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDisplayModeProperties2KHR",
     size: 32,
@@ -300,29 +290,28 @@ pub static GET_DISPLAY_MODE_PROPERTIES2_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("display", 8, 1, Ty::Handle(HandleType::DisplayKHR)),
-        f("pPropertyCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_MODE_PROPERTIES2_KHR_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "display", at: 8, ty: Ty::Handle(HandleType::DisplayKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_MODE_PROPERTIES2_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Handles { at: 8, count: 1, ty: HandleType::DisplayKHR },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DISPLAY_MODE_PROPERTIES2_KHR_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DISPLAY_MODE_PROPERTIES2_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDisplayModeProperties2KHROutputs {
     pub result: Result,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<DisplayModeProperties2KHR>,
 }
-structure!(GetDisplayModeProperties2KHROutputs, GET_DISPLAY_MODE_PROPERTIES2_KHR_OUTPUTS_LAYOUT, 24);
+image!(GetDisplayModeProperties2KHROutputs, GET_DISPLAY_MODE_PROPERTIES2_KHR_OUTPUTS_LAYOUT);
 pub static GET_DISPLAY_MODE_PROPERTIES2_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDisplayModeProperties2KHR:outputs",
     size: 24,
@@ -331,15 +320,15 @@ pub static GET_DISPLAY_MODE_PROPERTIES2_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_MODE_PROPERTIES2_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_MODE_PROPERTIES2_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DISPLAY_MODE_PROPERTIES2_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DISPLAY_MODE_PROPERTIES2_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetDisplayModeProperties2KHR = unsafe extern "system" fn(PhysicalDevice, DisplayKHR, Ptr<u32>, Ptr<DisplayModeProperties2KHR>) -> Result;
@@ -357,13 +346,12 @@ pub static GET_DISPLAY_MODE_PROPERTIES2_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDisplayPlaneCapabilities2KHRParams {
     pub physical_device: PhysicalDevice,
     pub p_display_plane_info: Ptr<DisplayPlaneInfo2KHR>,
     pub p_capabilities: Ptr<DisplayPlaneCapabilities2KHR>,
 }
-structure!(GetDisplayPlaneCapabilities2KHRParams, GET_DISPLAY_PLANE_CAPABILITIES2_KHR_PARAMS_LAYOUT, 24);
+image!(GetDisplayPlaneCapabilities2KHRParams, GET_DISPLAY_PLANE_CAPABILITIES2_KHR_PARAMS_LAYOUT);
 pub static GET_DISPLAY_PLANE_CAPABILITIES2_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDisplayPlaneCapabilities2KHR",
     size: 24,
@@ -372,9 +360,9 @@ pub static GET_DISPLAY_PLANE_CAPABILITIES2_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pDisplayPlaneInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PLANE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pCapabilities", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PLANE_CAPABILITIES2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDisplayPlaneInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PLANE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCapabilities", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PLANE_CAPABILITIES2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -386,12 +374,11 @@ pub static GET_DISPLAY_PLANE_CAPABILITIES2_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDisplayPlaneCapabilities2KHROutputs {
     pub result: Result,
     pub p_capabilities: Ptr<DisplayPlaneCapabilities2KHR>,
 }
-structure!(GetDisplayPlaneCapabilities2KHROutputs, GET_DISPLAY_PLANE_CAPABILITIES2_KHR_OUTPUTS_LAYOUT, 16);
+image!(GetDisplayPlaneCapabilities2KHROutputs, GET_DISPLAY_PLANE_CAPABILITIES2_KHR_OUTPUTS_LAYOUT);
 pub static GET_DISPLAY_PLANE_CAPABILITIES2_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDisplayPlaneCapabilities2KHR:outputs",
     size: 16,
@@ -400,13 +387,13 @@ pub static GET_DISPLAY_PLANE_CAPABILITIES2_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pCapabilities", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PLANE_CAPABILITIES2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCapabilities", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPLAY_PLANE_CAPABILITIES2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DISPLAY_PLANE_CAPABILITIES2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetDisplayPlaneCapabilities2KHR = unsafe extern "system" fn(PhysicalDevice, Ptr<DisplayPlaneInfo2KHR>, Ptr<DisplayPlaneCapabilities2KHR>) -> Result;

@@ -2,13 +2,12 @@
 // VK_KHR_get_surface_capabilities2.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceSurfaceInfo2KHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub surface: SurfaceKHR,
 }
-structure!(PhysicalDeviceSurfaceInfo2KHR, PHYSICAL_DEVICE_SURFACE_INFO2_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceSurfaceInfo2KHR, PHYSICAL_DEVICE_SURFACE_INFO2_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_SURFACE_INFO2_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceSurfaceInfo2KHR",
     size: 24,
@@ -17,26 +16,25 @@ pub static PHYSICAL_DEVICE_SURFACE_INFO2_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("surface", 16, 1, Ty::Handle(HandleType::SurfaceKHR)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "surface", at: 16, ty: Ty::Handle(HandleType::SurfaceKHR), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::SurfaceKHR },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SurfaceCapabilities2KHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub surface_capabilities: SurfaceCapabilitiesKHR,
 }
-structure!(SurfaceCapabilities2KHR, SURFACE_CAPABILITIES2_KHR_LAYOUT, 72);
+structure!(SurfaceCapabilities2KHR, SURFACE_CAPABILITIES2_KHR_LAYOUT);
 pub static SURFACE_CAPABILITIES2_KHR_LAYOUT: Layout = Layout {
     name: "VkSurfaceCapabilities2KHR",
     size: 72,
@@ -45,25 +43,24 @@ pub static SURFACE_CAPABILITIES2_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("surfaceCapabilities", 16, 1, Ty::Struct(&SURFACE_CAPABILITIES_KHR_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "surfaceCapabilities", at: 16, ty: Ty::Struct(&SURFACE_CAPABILITIES_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(68, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 68, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SurfaceFormat2KHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub surface_format: SurfaceFormatKHR,
 }
-structure!(SurfaceFormat2KHR, SURFACE_FORMAT2_KHR_LAYOUT, 24);
+structure!(SurfaceFormat2KHR, SURFACE_FORMAT2_KHR_LAYOUT);
 pub static SURFACE_FORMAT2_KHR_LAYOUT: Layout = Layout {
     name: "VkSurfaceFormat2KHR",
     size: 24,
@@ -72,25 +69,24 @@ pub static SURFACE_FORMAT2_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("surfaceFormat", 16, 1, Ty::Struct(&SURFACE_FORMAT_KHR_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "surfaceFormat", at: 16, ty: Ty::Struct(&SURFACE_FORMAT_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceSurfaceCapabilities2KHRParams {
     pub physical_device: PhysicalDevice,
     pub p_surface_info: Ptr<PhysicalDeviceSurfaceInfo2KHR>,
     pub p_surface_capabilities: Ptr<SurfaceCapabilities2KHR>,
 }
-structure!(GetPhysicalDeviceSurfaceCapabilities2KHRParams, GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_KHR_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceSurfaceCapabilities2KHRParams, GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_KHR_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceSurfaceCapabilities2KHR",
     size: 24,
@@ -99,9 +95,9 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_KHR_PARAMS_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pSurfaceInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_SURFACE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSurfaceCapabilities", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_CAPABILITIES2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurfaceInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_SURFACE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurfaceCapabilities", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_CAPABILITIES2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -113,12 +109,11 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_KHR_PARAMS_LAYOUT: Layout =
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceSurfaceCapabilities2KHROutputs {
     pub result: Result,
     pub p_surface_capabilities: Ptr<SurfaceCapabilities2KHR>,
 }
-structure!(GetPhysicalDeviceSurfaceCapabilities2KHROutputs, GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_KHR_OUTPUTS_LAYOUT, 16);
+image!(GetPhysicalDeviceSurfaceCapabilities2KHROutputs, GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_KHR_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceSurfaceCapabilities2KHR:outputs",
     size: 16,
@@ -127,13 +122,13 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_KHR_OUTPUTS_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pSurfaceCapabilities", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_CAPABILITIES2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurfaceCapabilities", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_CAPABILITIES2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SURFACE_CAPABILITIES2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceSurfaceCapabilities2KHR = unsafe extern "system" fn(PhysicalDevice, Ptr<PhysicalDeviceSurfaceInfo2KHR>, Ptr<SurfaceCapabilities2KHR>) -> Result;
@@ -151,14 +146,13 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_KHR_COMMAND: CommandDesc = 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceSurfaceFormats2KHRParams {
     pub physical_device: PhysicalDevice,
     pub p_surface_info: Ptr<PhysicalDeviceSurfaceInfo2KHR>,
     pub p_surface_format_count: Ptr<u32>,
     pub p_surface_formats: Ptr<SurfaceFormat2KHR>,
 }
-structure!(GetPhysicalDeviceSurfaceFormats2KHRParams, GET_PHYSICAL_DEVICE_SURFACE_FORMATS2_KHR_PARAMS_LAYOUT, 32);
+image!(GetPhysicalDeviceSurfaceFormats2KHRParams, GET_PHYSICAL_DEVICE_SURFACE_FORMATS2_KHR_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_SURFACE_FORMATS2_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceSurfaceFormats2KHR",
     size: 32,
@@ -167,29 +161,28 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_FORMATS2_KHR_PARAMS_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pSurfaceInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_SURFACE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSurfaceFormatCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSurfaceFormats", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_FORMAT2_KHR_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurfaceInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_SURFACE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurfaceFormatCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurfaceFormats", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_FORMAT2_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_SURFACE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SURFACE_FORMAT2_KHR_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SURFACE_FORMAT2_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceSurfaceFormats2KHROutputs {
     pub result: Result,
     pub p_surface_format_count: Ptr<u32>,
     pub p_surface_formats: Ptr<SurfaceFormat2KHR>,
 }
-structure!(GetPhysicalDeviceSurfaceFormats2KHROutputs, GET_PHYSICAL_DEVICE_SURFACE_FORMATS2_KHR_OUTPUTS_LAYOUT, 24);
+image!(GetPhysicalDeviceSurfaceFormats2KHROutputs, GET_PHYSICAL_DEVICE_SURFACE_FORMATS2_KHR_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_SURFACE_FORMATS2_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceSurfaceFormats2KHR:outputs",
     size: 24,
@@ -198,15 +191,15 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_FORMATS2_KHR_OUTPUTS_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pSurfaceFormatCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSurfaceFormats", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_FORMAT2_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurfaceFormatCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurfaceFormats", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_FORMAT2_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SURFACE_FORMAT2_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SURFACE_FORMAT2_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceSurfaceFormats2KHR = unsafe extern "system" fn(PhysicalDevice, Ptr<PhysicalDeviceSurfaceInfo2KHR>, Ptr<u32>, Ptr<SurfaceFormat2KHR>) -> Result;

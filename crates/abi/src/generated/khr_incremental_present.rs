@@ -2,14 +2,13 @@
 // VK_KHR_incremental_present.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PresentRegionsKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub swapchain_count: u32,
     pub p_regions: Ptr<PresentRegionKHR>,
 }
-structure!(PresentRegionsKHR, PRESENT_REGIONS_KHR_LAYOUT, 32);
+structure!(PresentRegionsKHR, PRESENT_REGIONS_KHR_LAYOUT);
 pub static PRESENT_REGIONS_KHR_LAYOUT: Layout = Layout {
     name: "VkPresentRegionsKHR",
     size: 32,
@@ -18,26 +17,25 @@ pub static PRESENT_REGIONS_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("swapchainCount", 16, 1, Ty::U32),
-        f("pRegions", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PRESENT_REGION_KHR_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "swapchainCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PRESENT_REGION_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PRESENT_REGION_KHR_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PRESENT_REGION_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PresentRegionKHR {
     pub rectangle_count: u32,
     pub p_rectangles: Ptr<RectLayerKHR>,
 }
-structure!(PresentRegionKHR, PRESENT_REGION_KHR_LAYOUT, 16);
+structure!(PresentRegionKHR, PRESENT_REGION_KHR_LAYOUT);
 pub static PRESENT_REGION_KHR_LAYOUT: Layout = Layout {
     name: "VkPresentRegionKHR",
     size: 16,
@@ -46,24 +44,23 @@ pub static PRESENT_REGION_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("rectangleCount", 0, 1, Ty::U32).optional(),
-        f("pRectangles", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RECT_LAYER_KHR_LAYOUT), len: Len::At(here(0, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "rectangleCount", at: 0, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pRectangles", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT_LAYER_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&RECT_LAYER_KHR_LAYOUT), len: Len::At(here(0, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&RECT_LAYER_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RectLayerKHR {
     pub offset: Offset2D,
     pub extent: Extent2D,
     pub layer: u32,
 }
-structure!(RectLayerKHR, RECT_LAYER_KHR_LAYOUT, 20);
+structure!(RectLayerKHR, RECT_LAYER_KHR_LAYOUT);
 pub static RECT_LAYER_KHR_LAYOUT: Layout = Layout {
     name: "VkRectLayerKHR",
     size: 20,
@@ -72,9 +69,9 @@ pub static RECT_LAYER_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("offset", 0, 1, Ty::Struct(&OFFSET2_D_LAYOUT)),
-        f("extent", 8, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("layer", 16, 1, Ty::U32),
+        Field { name: "offset", at: 0, ty: Ty::Struct(&OFFSET2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extent", at: 8, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layer", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],

@@ -2,13 +2,12 @@
 // VK_KHR_maintenance10.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMaintenance10FeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub maintenance10: Bool32,
 }
-structure!(PhysicalDeviceMaintenance10FeaturesKHR, PHYSICAL_DEVICE_MAINTENANCE10_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceMaintenance10FeaturesKHR, PHYSICAL_DEVICE_MAINTENANCE10_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_MAINTENANCE10_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMaintenance10FeaturesKHR",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_MAINTENANCE10_FEATURES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maintenance10", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maintenance10", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMaintenance10PropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -37,7 +35,7 @@ pub struct PhysicalDeviceMaintenance10PropertiesKHR {
     pub resolve_srgb_format_applies_transfer_function: Bool32,
     pub resolve_srgb_format_supports_transfer_function_control: Bool32,
 }
-structure!(PhysicalDeviceMaintenance10PropertiesKHR, PHYSICAL_DEVICE_MAINTENANCE10_PROPERTIES_KHR_LAYOUT, 32);
+structure!(PhysicalDeviceMaintenance10PropertiesKHR, PHYSICAL_DEVICE_MAINTENANCE10_PROPERTIES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_MAINTENANCE10_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMaintenance10PropertiesKHR",
     size: 32,
@@ -46,27 +44,26 @@ pub static PHYSICAL_DEVICE_MAINTENANCE10_PROPERTIES_KHR_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("rgba4OpaqueBlackSwizzled", 16, 1, Ty::Bool32),
-        f("resolveSrgbFormatAppliesTransferFunction", 20, 1, Ty::Bool32),
-        f("resolveSrgbFormatSupportsTransferFunctionControl", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "rgba4OpaqueBlackSwizzled", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "resolveSrgbFormatAppliesTransferFunction", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "resolveSrgbFormatSupportsTransferFunctionControl", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderingAttachmentFlagsInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: RenderingAttachmentFlagsKHR,
 }
-structure!(RenderingAttachmentFlagsInfoKHR, RENDERING_ATTACHMENT_FLAGS_INFO_KHR_LAYOUT, 24);
+structure!(RenderingAttachmentFlagsInfoKHR, RENDERING_ATTACHMENT_FLAGS_INFO_KHR_LAYOUT);
 pub static RENDERING_ATTACHMENT_FLAGS_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkRenderingAttachmentFlagsInfoKHR",
     size: 24,
@@ -75,19 +72,18 @@ pub static RENDERING_ATTACHMENT_FLAGS_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&RENDERING_ATTACHMENT_FLAG_BITS_KHR_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&RENDERING_ATTACHMENT_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ResolveImageModeInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -95,7 +91,7 @@ pub struct ResolveImageModeInfoKHR {
     pub resolve_mode: ResolveModeFlagBits,
     pub stencil_resolve_mode: ResolveModeFlagBits,
 }
-structure!(ResolveImageModeInfoKHR, RESOLVE_IMAGE_MODE_INFO_KHR_LAYOUT, 32);
+structure!(ResolveImageModeInfoKHR, RESOLVE_IMAGE_MODE_INFO_KHR_LAYOUT);
 pub static RESOLVE_IMAGE_MODE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkResolveImageModeInfoKHR",
     size: 32,
@@ -104,17 +100,17 @@ pub static RESOLVE_IMAGE_MODE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&RESOLVE_IMAGE_FLAG_BITS_KHR_ENUM)).optional(),
-        f("resolveMode", 20, 1, Ty::Flags(&RESOLVE_MODE_FLAG_BITS_ENUM)).optional(),
-        f("stencilResolveMode", 24, 1, Ty::Flags(&RESOLVE_MODE_FLAG_BITS_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&RESOLVE_IMAGE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "resolveMode", at: 20, ty: Ty::Flags(&RESOLVE_MODE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stencilResolveMode", at: 24, ty: Ty::Flags(&RESOLVE_MODE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(RenderingAttachmentFlagsKHR, u32);

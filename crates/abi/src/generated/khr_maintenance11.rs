@@ -2,13 +2,12 @@
 // VK_KHR_maintenance11.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMaintenance11FeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub maintenance11: Bool32,
 }
-structure!(PhysicalDeviceMaintenance11FeaturesKHR, PHYSICAL_DEVICE_MAINTENANCE11_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceMaintenance11FeaturesKHR, PHYSICAL_DEVICE_MAINTENANCE11_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_MAINTENANCE11_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMaintenance11FeaturesKHR",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_MAINTENANCE11_FEATURES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maintenance11", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maintenance11", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct QueueFamilyOptimalImageTransferGranularityPropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub optimal_image_transfer_granularity: Extent3D,
 }
-structure!(QueueFamilyOptimalImageTransferGranularityPropertiesKHR, QUEUE_FAMILY_OPTIMAL_IMAGE_TRANSFER_GRANULARITY_PROPERTIES_KHR_LAYOUT, 32);
+structure!(QueueFamilyOptimalImageTransferGranularityPropertiesKHR, QUEUE_FAMILY_OPTIMAL_IMAGE_TRANSFER_GRANULARITY_PROPERTIES_KHR_LAYOUT);
 pub static QUEUE_FAMILY_OPTIMAL_IMAGE_TRANSFER_GRANULARITY_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkQueueFamilyOptimalImageTransferGranularityPropertiesKHR",
     size: 32,
@@ -44,13 +42,13 @@ pub static QUEUE_FAMILY_OPTIMAL_IMAGE_TRANSFER_GRANULARITY_PROPERTIES_KHR_LAYOUT
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("optimalImageTransferGranularity", 16, 1, Ty::Struct(&EXTENT3_D_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "optimalImageTransferGranularity", at: 16, ty: Ty::Struct(&EXTENT3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,7 +2,6 @@
 // VK_KHR_maintenance6.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SetDescriptorBufferOffsetsInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -13,7 +12,7 @@ pub struct SetDescriptorBufferOffsetsInfoEXT {
     pub p_buffer_indices: Ptr<u32>,
     pub p_offsets: Ptr<u64>,
 }
-structure!(SetDescriptorBufferOffsetsInfoEXT, SET_DESCRIPTOR_BUFFER_OFFSETS_INFO_EXT_LAYOUT, 56);
+structure!(SetDescriptorBufferOffsetsInfoEXT, SET_DESCRIPTOR_BUFFER_OFFSETS_INFO_EXT_LAYOUT);
 pub static SET_DESCRIPTOR_BUFFER_OFFSETS_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkSetDescriptorBufferOffsetsInfoEXT",
     size: 56,
@@ -22,27 +21,26 @@ pub static SET_DESCRIPTOR_BUFFER_OFFSETS_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stageFlags", 16, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
-        f("layout", 24, 1, Ty::Handle(HandleType::PipelineLayout)).optional(),
-        f("firstSet", 32, 1, Ty::U32).optional(),
-        f("setCount", 36, 1, Ty::U32),
-        f("pBufferIndices", 40, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pOffsets", 48, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stageFlags", at: 16, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layout", at: 24, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "firstSet", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "setCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBufferIndices", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pOffsets", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::PipelineLayout },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(36, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(36, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 36, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BindDescriptorBufferEmbeddedSamplersInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -50,7 +48,7 @@ pub struct BindDescriptorBufferEmbeddedSamplersInfoEXT {
     pub layout: PipelineLayout,
     pub set: u32,
 }
-structure!(BindDescriptorBufferEmbeddedSamplersInfoEXT, BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS_INFO_EXT_LAYOUT, 40);
+structure!(BindDescriptorBufferEmbeddedSamplersInfoEXT, BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS_INFO_EXT_LAYOUT);
 pub static BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkBindDescriptorBufferEmbeddedSamplersInfoEXT",
     size: 40,
@@ -59,27 +57,26 @@ pub static BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS_INFO_EXT_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stageFlags", 16, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
-        f("layout", 24, 1, Ty::Handle(HandleType::PipelineLayout)).optional(),
-        f("set", 32, 1, Ty::U32).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stageFlags", at: 16, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layout", at: 24, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "set", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::PipelineLayout },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetDescriptorBufferOffsets2EXTParams {
     pub command_buffer: CommandBuffer,
     pub p_set_descriptor_buffer_offsets_info: Ptr<SetDescriptorBufferOffsetsInfoEXT>,
 }
-structure!(CmdSetDescriptorBufferOffsets2EXTParams, CMD_SET_DESCRIPTOR_BUFFER_OFFSETS2_EXT_PARAMS_LAYOUT, 16);
+image!(CmdSetDescriptorBufferOffsets2EXTParams, CMD_SET_DESCRIPTOR_BUFFER_OFFSETS2_EXT_PARAMS_LAYOUT);
 pub static CMD_SET_DESCRIPTOR_BUFFER_OFFSETS2_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetDescriptorBufferOffsets2EXT",
     size: 16,
@@ -88,8 +85,8 @@ pub static CMD_SET_DESCRIPTOR_BUFFER_OFFSETS2_EXT_PARAMS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pSetDescriptorBufferOffsetsInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SET_DESCRIPTOR_BUFFER_OFFSETS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pSetDescriptorBufferOffsetsInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SET_DESCRIPTOR_BUFFER_OFFSETS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -109,12 +106,11 @@ pub static CMD_SET_DESCRIPTOR_BUFFER_OFFSETS2_EXT_COMMAND: CommandDesc = Command
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBindDescriptorBufferEmbeddedSamplers2EXTParams {
     pub command_buffer: CommandBuffer,
     pub p_bind_descriptor_buffer_embedded_samplers_info: Ptr<BindDescriptorBufferEmbeddedSamplersInfoEXT>,
 }
-structure!(CmdBindDescriptorBufferEmbeddedSamplers2EXTParams, CMD_BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS2_EXT_PARAMS_LAYOUT, 16);
+image!(CmdBindDescriptorBufferEmbeddedSamplers2EXTParams, CMD_BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS2_EXT_PARAMS_LAYOUT);
 pub static CMD_BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS2_EXT_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBindDescriptorBufferEmbeddedSamplers2EXT",
     size: 16,
@@ -123,8 +119,8 @@ pub static CMD_BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS2_EXT_PARAMS_LAYOUT: Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pBindDescriptorBufferEmbeddedSamplersInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pBindDescriptorBufferEmbeddedSamplersInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

@@ -2,13 +2,12 @@
 // VK_KHR_maintenance7.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMaintenance7FeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub maintenance7: Bool32,
 }
-structure!(PhysicalDeviceMaintenance7FeaturesKHR, PHYSICAL_DEVICE_MAINTENANCE7_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceMaintenance7FeaturesKHR, PHYSICAL_DEVICE_MAINTENANCE7_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_MAINTENANCE7_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMaintenance7FeaturesKHR",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_MAINTENANCE7_FEATURES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maintenance7", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maintenance7", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMaintenance7PropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -42,7 +40,7 @@ pub struct PhysicalDeviceMaintenance7PropertiesKHR {
     pub max_descriptor_set_update_after_bind_total_storage_buffers_dynamic: u32,
     pub max_descriptor_set_update_after_bind_total_buffers_dynamic: u32,
 }
-structure!(PhysicalDeviceMaintenance7PropertiesKHR, PHYSICAL_DEVICE_MAINTENANCE7_PROPERTIES_KHR_LAYOUT, 48);
+structure!(PhysicalDeviceMaintenance7PropertiesKHR, PHYSICAL_DEVICE_MAINTENANCE7_PROPERTIES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_MAINTENANCE7_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMaintenance7PropertiesKHR",
     size: 48,
@@ -51,33 +49,32 @@ pub static PHYSICAL_DEVICE_MAINTENANCE7_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("robustFragmentShadingRateAttachmentAccess", 16, 1, Ty::Bool32),
-        f("separateDepthStencilAttachmentAccess", 20, 1, Ty::Bool32),
-        f("maxDescriptorSetTotalUniformBuffersDynamic", 24, 1, Ty::U32),
-        f("maxDescriptorSetTotalStorageBuffersDynamic", 28, 1, Ty::U32),
-        f("maxDescriptorSetTotalBuffersDynamic", 32, 1, Ty::U32),
-        f("maxDescriptorSetUpdateAfterBindTotalUniformBuffersDynamic", 36, 1, Ty::U32),
-        f("maxDescriptorSetUpdateAfterBindTotalStorageBuffersDynamic", 40, 1, Ty::U32),
-        f("maxDescriptorSetUpdateAfterBindTotalBuffersDynamic", 44, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "robustFragmentShadingRateAttachmentAccess", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "separateDepthStencilAttachmentAccess", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetTotalUniformBuffersDynamic", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetTotalStorageBuffersDynamic", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetTotalBuffersDynamic", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUpdateAfterBindTotalUniformBuffersDynamic", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUpdateAfterBindTotalStorageBuffersDynamic", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetUpdateAfterBindTotalBuffersDynamic", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceLayeredApiPropertiesListKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub layered_api_count: u32,
     pub p_layered_apis: Ptr<PhysicalDeviceLayeredApiPropertiesKHR>,
 }
-structure!(PhysicalDeviceLayeredApiPropertiesListKHR, PHYSICAL_DEVICE_LAYERED_API_PROPERTIES_LIST_KHR_LAYOUT, 32);
+structure!(PhysicalDeviceLayeredApiPropertiesListKHR, PHYSICAL_DEVICE_LAYERED_API_PROPERTIES_LIST_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_LAYERED_API_PROPERTIES_LIST_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceLayeredApiPropertiesListKHR",
     size: 32,
@@ -86,21 +83,20 @@ pub static PHYSICAL_DEVICE_LAYERED_API_PROPERTIES_LIST_KHR_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("layeredApiCount", 16, 1, Ty::U32).optional(),
-        f("pLayeredApis", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_LAYERED_API_PROPERTIES_KHR_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "layeredApiCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pLayeredApis", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_LAYERED_API_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_LAYERED_API_PROPERTIES_KHR_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_LAYERED_API_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceLayeredApiPropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -109,7 +105,7 @@ pub struct PhysicalDeviceLayeredApiPropertiesKHR {
     pub layered_api: PhysicalDeviceLayeredApiKHR,
     pub device_name: [u8; 256],
 }
-structure!(PhysicalDeviceLayeredApiPropertiesKHR, PHYSICAL_DEVICE_LAYERED_API_PROPERTIES_KHR_LAYOUT, 288);
+structure!(PhysicalDeviceLayeredApiPropertiesKHR, PHYSICAL_DEVICE_LAYERED_API_PROPERTIES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_LAYERED_API_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceLayeredApiPropertiesKHR",
     size: 288,
@@ -118,29 +114,28 @@ pub static PHYSICAL_DEVICE_LAYERED_API_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("vendorID", 16, 1, Ty::U32),
-        f("deviceID", 20, 1, Ty::U32),
-        f("layeredAPI", 24, 1, Ty::Enum(&PHYSICAL_DEVICE_LAYERED_API_KHR_ENUM)),
-        f("deviceName", 28, 256, Ty::Char),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vendorID", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceID", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layeredAPI", at: 24, ty: Ty::Enum(&PHYSICAL_DEVICE_LAYERED_API_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceName", at: 28, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Text { at: 28, size: 256 },
     ],
-    gaps: &[s(4, 4), s(284, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 284, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceLayeredApiVulkanPropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub properties: PhysicalDeviceProperties2,
 }
-structure!(PhysicalDeviceLayeredApiVulkanPropertiesKHR, PHYSICAL_DEVICE_LAYERED_API_VULKAN_PROPERTIES_KHR_LAYOUT, 856);
+structure!(PhysicalDeviceLayeredApiVulkanPropertiesKHR, PHYSICAL_DEVICE_LAYERED_API_VULKAN_PROPERTIES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_LAYERED_API_VULKAN_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceLayeredApiVulkanPropertiesKHR",
     size: 856,
@@ -149,17 +144,17 @@ pub static PHYSICAL_DEVICE_LAYERED_API_VULKAN_PROPERTIES_KHR_LAYOUT: Layout = La
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("properties", 16, 1, Ty::Struct(&PHYSICAL_DEVICE_PROPERTIES2_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "properties", at: 16, ty: Ty::Struct(&PHYSICAL_DEVICE_PROPERTIES2_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Chain { at: 24 },
         Work::Text { at: 52, size: 256 },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(324, 4), s(372, 4), s(628, 4), s(804, 4), s(852, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 324, size: 4 }, Span { at: 372, size: 4 }, Span { at: 628, size: 4 }, Span { at: 804, size: 4 }, Span { at: 852, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(PhysicalDeviceLayeredApiKHR, i32);

@@ -2,14 +2,13 @@
 // VK_KHR_maintenance8.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryBarrierAccessFlags3KHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub src_access_mask3: AccessFlags3KHR,
     pub dst_access_mask3: AccessFlags3KHR,
 }
-structure!(MemoryBarrierAccessFlags3KHR, MEMORY_BARRIER_ACCESS_FLAGS3_KHR_LAYOUT, 32);
+structure!(MemoryBarrierAccessFlags3KHR, MEMORY_BARRIER_ACCESS_FLAGS3_KHR_LAYOUT);
 pub static MEMORY_BARRIER_ACCESS_FLAGS3_KHR_LAYOUT: Layout = Layout {
     name: "VkMemoryBarrierAccessFlags3KHR",
     size: 32,
@@ -18,26 +17,25 @@ pub static MEMORY_BARRIER_ACCESS_FLAGS3_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcAccessMask3", 16, 1, Ty::Flags(&ACCESS_FLAG_BITS3_KHR_ENUM)).optional(),
-        f("dstAccessMask3", 24, 1, Ty::Flags(&ACCESS_FLAG_BITS3_KHR_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcAccessMask3", at: 16, ty: Ty::Flags(&ACCESS_FLAG_BITS3_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstAccessMask3", at: 24, ty: Ty::Flags(&ACCESS_FLAG_BITS3_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMaintenance8FeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub maintenance8: Bool32,
 }
-structure!(PhysicalDeviceMaintenance8FeaturesKHR, PHYSICAL_DEVICE_MAINTENANCE8_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceMaintenance8FeaturesKHR, PHYSICAL_DEVICE_MAINTENANCE8_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_MAINTENANCE8_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMaintenance8FeaturesKHR",
     size: 24,
@@ -46,15 +44,15 @@ pub static PHYSICAL_DEVICE_MAINTENANCE8_FEATURES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maintenance8", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maintenance8", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(AccessFlags3KHR, u64);

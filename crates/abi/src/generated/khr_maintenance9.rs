@@ -2,13 +2,12 @@
 // VK_KHR_maintenance9.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMaintenance9FeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub maintenance9: Bool32,
 }
-structure!(PhysicalDeviceMaintenance9FeaturesKHR, PHYSICAL_DEVICE_MAINTENANCE9_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceMaintenance9FeaturesKHR, PHYSICAL_DEVICE_MAINTENANCE9_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_MAINTENANCE9_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMaintenance9FeaturesKHR",
     size: 24,
@@ -17,26 +16,25 @@ pub static PHYSICAL_DEVICE_MAINTENANCE9_FEATURES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maintenance9", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maintenance9", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMaintenance9PropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub image2_d_view_of3_d_sparse: Bool32,
     pub default_vertex_attribute_value: DefaultVertexAttributeValueKHR,
 }
-structure!(PhysicalDeviceMaintenance9PropertiesKHR, PHYSICAL_DEVICE_MAINTENANCE9_PROPERTIES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceMaintenance9PropertiesKHR, PHYSICAL_DEVICE_MAINTENANCE9_PROPERTIES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_MAINTENANCE9_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMaintenance9PropertiesKHR",
     size: 24,
@@ -45,26 +43,25 @@ pub static PHYSICAL_DEVICE_MAINTENANCE9_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("image2DViewOf3DSparse", 16, 1, Ty::Bool32),
-        f("defaultVertexAttributeValue", 20, 1, Ty::Enum(&DEFAULT_VERTEX_ATTRIBUTE_VALUE_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "image2DViewOf3DSparse", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "defaultVertexAttributeValue", at: 20, ty: Ty::Enum(&DEFAULT_VERTEX_ATTRIBUTE_VALUE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct QueueFamilyOwnershipTransferPropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub optimal_image_transfer_to_queue_families: u32,
 }
-structure!(QueueFamilyOwnershipTransferPropertiesKHR, QUEUE_FAMILY_OWNERSHIP_TRANSFER_PROPERTIES_KHR_LAYOUT, 24);
+structure!(QueueFamilyOwnershipTransferPropertiesKHR, QUEUE_FAMILY_OWNERSHIP_TRANSFER_PROPERTIES_KHR_LAYOUT);
 pub static QUEUE_FAMILY_OWNERSHIP_TRANSFER_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkQueueFamilyOwnershipTransferPropertiesKHR",
     size: 24,
@@ -73,15 +70,15 @@ pub static QUEUE_FAMILY_OWNERSHIP_TRANSFER_PROPERTIES_KHR_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("optimalImageTransferToQueueFamilies", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "optimalImageTransferToQueueFamilies", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(DefaultVertexAttributeValueKHR, i32);

@@ -2,7 +2,6 @@
 // VK_KHR_opacity_micromap.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureGeometryMicromapDataKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -13,7 +12,7 @@ pub struct AccelerationStructureGeometryMicromapDataKHR {
     pub triangle_array: u64,
     pub triangle_array_stride: u64,
 }
-structure!(AccelerationStructureGeometryMicromapDataKHR, ACCELERATION_STRUCTURE_GEOMETRY_MICROMAP_DATA_KHR_LAYOUT, 64);
+structure!(AccelerationStructureGeometryMicromapDataKHR, ACCELERATION_STRUCTURE_GEOMETRY_MICROMAP_DATA_KHR_LAYOUT);
 pub static ACCELERATION_STRUCTURE_GEOMETRY_MICROMAP_DATA_KHR_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureGeometryMicromapDataKHR",
     size: 64,
@@ -22,32 +21,31 @@ pub static ACCELERATION_STRUCTURE_GEOMETRY_MICROMAP_DATA_KHR_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("usageCountsCount", 16, 1, Ty::U32).optional(),
-        f("pUsageCounts", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_KHR_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("ppUsageCounts", 32, 1, Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("data", 40, 1, Ty::DeviceAddress),
-        f("triangleArray", 48, 1, Ty::DeviceAddress),
-        f("triangleArrayStride", 56, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "usageCountsCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pUsageCounts", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "ppUsageCounts", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "data", at: 40, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "triangleArray", at: 48, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "triangleArrayStride", at: 56, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MICROMAP_USAGE_KHR_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MICROMAP_USAGE_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MicromapUsageKHR {
     pub count: u32,
     pub subdivision_level: u32,
     pub format: OpacityMicromapFormatKHR,
 }
-structure!(MicromapUsageKHR, MICROMAP_USAGE_KHR_LAYOUT, 12);
+structure!(MicromapUsageKHR, MICROMAP_USAGE_KHR_LAYOUT);
 pub static MICROMAP_USAGE_KHR_LAYOUT: Layout = Layout {
     name: "VkMicromapUsageKHR",
     size: 12,
@@ -56,9 +54,9 @@ pub static MICROMAP_USAGE_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("count", 0, 1, Ty::U32),
-        f("subdivisionLevel", 4, 1, Ty::U32),
-        f("format", 8, 1, Ty::Enum(&OPACITY_MICROMAP_FORMAT_KHR_ENUM)),
+        Field { name: "count", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subdivisionLevel", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "format", at: 8, ty: Ty::Enum(&OPACITY_MICROMAP_FORMAT_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -66,13 +64,12 @@ pub static MICROMAP_USAGE_KHR_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceOpacityMicromapFeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub micromap: Bool32,
 }
-structure!(PhysicalDeviceOpacityMicromapFeaturesKHR, PHYSICAL_DEVICE_OPACITY_MICROMAP_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceOpacityMicromapFeaturesKHR, PHYSICAL_DEVICE_OPACITY_MICROMAP_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_OPACITY_MICROMAP_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceOpacityMicromapFeaturesKHR",
     size: 24,
@@ -81,19 +78,18 @@ pub static PHYSICAL_DEVICE_OPACITY_MICROMAP_FEATURES_KHR_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("micromap", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "micromap", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceOpacityMicromapPropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -102,7 +98,7 @@ pub struct PhysicalDeviceOpacityMicromapPropertiesKHR {
     pub max_opacity_lossy4_state_subdivision_level: u32,
     pub max_micromap_triangles: u64,
 }
-structure!(PhysicalDeviceOpacityMicromapPropertiesKHR, PHYSICAL_DEVICE_OPACITY_MICROMAP_PROPERTIES_KHR_LAYOUT, 40);
+structure!(PhysicalDeviceOpacityMicromapPropertiesKHR, PHYSICAL_DEVICE_OPACITY_MICROMAP_PROPERTIES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_OPACITY_MICROMAP_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceOpacityMicromapPropertiesKHR",
     size: 40,
@@ -111,22 +107,21 @@ pub static PHYSICAL_DEVICE_OPACITY_MICROMAP_PROPERTIES_KHR_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxOpacity2StateSubdivisionLevel", 16, 1, Ty::U32),
-        f("maxOpacity4StateSubdivisionLevel", 20, 1, Ty::U32),
-        f("maxOpacityLossy4StateSubdivisionLevel", 24, 1, Ty::U32),
-        f("maxMicromapTriangles", 32, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxOpacity2StateSubdivisionLevel", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxOpacity4StateSubdivisionLevel", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxOpacityLossy4StateSubdivisionLevel", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMicromapTriangles", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureTrianglesOpacityMicromapKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -136,7 +131,7 @@ pub struct AccelerationStructureTrianglesOpacityMicromapKHR {
     pub base_triangle: u32,
     pub micromap: AccelerationStructureKHR,
 }
-structure!(AccelerationStructureTrianglesOpacityMicromapKHR, ACCELERATION_STRUCTURE_TRIANGLES_OPACITY_MICROMAP_KHR_LAYOUT, 56);
+structure!(AccelerationStructureTrianglesOpacityMicromapKHR, ACCELERATION_STRUCTURE_TRIANGLES_OPACITY_MICROMAP_KHR_LAYOUT);
 pub static ACCELERATION_STRUCTURE_TRIANGLES_OPACITY_MICROMAP_KHR_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureTrianglesOpacityMicromapKHR",
     size: 56,
@@ -145,20 +140,20 @@ pub static ACCELERATION_STRUCTURE_TRIANGLES_OPACITY_MICROMAP_KHR_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("indexType", 16, 1, Ty::Enum(&INDEX_TYPE_ENUM)),
-        f("indexBuffer", 24, 1, Ty::DeviceAddress),
-        f("indexStride", 32, 1, Ty::U64),
-        f("baseTriangle", 40, 1, Ty::U32),
-        f("micromap", 48, 1, Ty::Handle(HandleType::AccelerationStructureKHR)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "indexType", at: 16, ty: Ty::Enum(&INDEX_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexBuffer", at: 24, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexStride", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "baseTriangle", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "micromap", at: 48, ty: Ty::Handle(HandleType::AccelerationStructureKHR), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 48, count: 1, ty: HandleType::AccelerationStructureKHR },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(44, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(AccelerationStructureSerializedBlockTypeKHR, i32);

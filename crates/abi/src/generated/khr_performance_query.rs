@@ -2,14 +2,13 @@
 // VK_KHR_performance_query.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePerformanceQueryFeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub performance_counter_query_pools: Bool32,
     pub performance_counter_multiple_query_pools: Bool32,
 }
-structure!(PhysicalDevicePerformanceQueryFeaturesKHR, PHYSICAL_DEVICE_PERFORMANCE_QUERY_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDevicePerformanceQueryFeaturesKHR, PHYSICAL_DEVICE_PERFORMANCE_QUERY_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_PERFORMANCE_QUERY_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePerformanceQueryFeaturesKHR",
     size: 24,
@@ -18,26 +17,25 @@ pub static PHYSICAL_DEVICE_PERFORMANCE_QUERY_FEATURES_KHR_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("performanceCounterQueryPools", 16, 1, Ty::Bool32),
-        f("performanceCounterMultipleQueryPools", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "performanceCounterQueryPools", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "performanceCounterMultipleQueryPools", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePerformanceQueryPropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub allow_command_buffer_query_copies: Bool32,
 }
-structure!(PhysicalDevicePerformanceQueryPropertiesKHR, PHYSICAL_DEVICE_PERFORMANCE_QUERY_PROPERTIES_KHR_LAYOUT, 24);
+structure!(PhysicalDevicePerformanceQueryPropertiesKHR, PHYSICAL_DEVICE_PERFORMANCE_QUERY_PROPERTIES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_PERFORMANCE_QUERY_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePerformanceQueryPropertiesKHR",
     size: 24,
@@ -46,19 +44,18 @@ pub static PHYSICAL_DEVICE_PERFORMANCE_QUERY_PROPERTIES_KHR_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("allowCommandBufferQueryCopies", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "allowCommandBufferQueryCopies", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PerformanceCounterKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -67,7 +64,7 @@ pub struct PerformanceCounterKHR {
     pub storage: PerformanceCounterStorageKHR,
     pub uuid: [u8; 16],
 }
-structure!(PerformanceCounterKHR, PERFORMANCE_COUNTER_KHR_LAYOUT, 48);
+structure!(PerformanceCounterKHR, PERFORMANCE_COUNTER_KHR_LAYOUT);
 pub static PERFORMANCE_COUNTER_KHR_LAYOUT: Layout = Layout {
     name: "VkPerformanceCounterKHR",
     size: 48,
@@ -76,22 +73,21 @@ pub static PERFORMANCE_COUNTER_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("unit", 16, 1, Ty::Enum(&PERFORMANCE_COUNTER_UNIT_KHR_ENUM)),
-        f("scope", 20, 1, Ty::Enum(&PERFORMANCE_COUNTER_SCOPE_KHR_ENUM)),
-        f("storage", 24, 1, Ty::Enum(&PERFORMANCE_COUNTER_STORAGE_KHR_ENUM)),
-        f("uuid", 28, 16, Ty::U8),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "unit", at: 16, ty: Ty::Enum(&PERFORMANCE_COUNTER_UNIT_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "scope", at: 20, ty: Ty::Enum(&PERFORMANCE_COUNTER_SCOPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "storage", at: 24, ty: Ty::Enum(&PERFORMANCE_COUNTER_STORAGE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "uuid", at: 28, ty: Ty::U8, count: 16, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(44, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PerformanceCounterDescriptionKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -100,7 +96,7 @@ pub struct PerformanceCounterDescriptionKHR {
     pub category: [u8; 256],
     pub description: [u8; 256],
 }
-structure!(PerformanceCounterDescriptionKHR, PERFORMANCE_COUNTER_DESCRIPTION_KHR_LAYOUT, 792);
+structure!(PerformanceCounterDescriptionKHR, PERFORMANCE_COUNTER_DESCRIPTION_KHR_LAYOUT);
 pub static PERFORMANCE_COUNTER_DESCRIPTION_KHR_LAYOUT: Layout = Layout {
     name: "VkPerformanceCounterDescriptionKHR",
     size: 792,
@@ -109,12 +105,12 @@ pub static PERFORMANCE_COUNTER_DESCRIPTION_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&PERFORMANCE_COUNTER_DESCRIPTION_FLAG_BITS_KHR_ENUM)).optional(),
-        f("name", 20, 256, Ty::Char),
-        f("category", 276, 256, Ty::Char),
-        f("description", 532, 256, Ty::Char),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&PERFORMANCE_COUNTER_DESCRIPTION_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "name", at: 20, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
+        Field { name: "category", at: 276, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
+        Field { name: "description", at: 532, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
@@ -122,12 +118,11 @@ pub static PERFORMANCE_COUNTER_DESCRIPTION_KHR_LAYOUT: Layout = Layout {
         Work::Text { at: 276, size: 256 },
         Work::Text { at: 532, size: 256 },
     ],
-    gaps: &[s(4, 4), s(788, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 788, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct QueryPoolPerformanceCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -135,7 +130,7 @@ pub struct QueryPoolPerformanceCreateInfoKHR {
     pub counter_index_count: u32,
     pub p_counter_indices: Ptr<u32>,
 }
-structure!(QueryPoolPerformanceCreateInfoKHR, QUERY_POOL_PERFORMANCE_CREATE_INFO_KHR_LAYOUT, 32);
+structure!(QueryPoolPerformanceCreateInfoKHR, QUERY_POOL_PERFORMANCE_CREATE_INFO_KHR_LAYOUT);
 pub static QUERY_POOL_PERFORMANCE_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkQueryPoolPerformanceCreateInfoKHR",
     size: 32,
@@ -144,26 +139,25 @@ pub static QUERY_POOL_PERFORMANCE_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("queueFamilyIndex", 16, 1, Ty::U32),
-        f("counterIndexCount", 20, 1, Ty::U32),
-        f("pCounterIndices", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "queueFamilyIndex", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "counterIndexCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCounterIndices", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(20, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PerformanceCounterResultKHR {
     pub words: [u64; 1],
 }
-structure!(PerformanceCounterResultKHR, PERFORMANCE_COUNTER_RESULT_KHR_LAYOUT, 8);
+structure!(PerformanceCounterResultKHR, PERFORMANCE_COUNTER_RESULT_KHR_LAYOUT);
 pub static PERFORMANCE_COUNTER_RESULT_KHR_LAYOUT: Layout = Layout {
     name: "VkPerformanceCounterResultKHR",
     size: 8,
@@ -172,12 +166,12 @@ pub static PERFORMANCE_COUNTER_RESULT_KHR_LAYOUT: Layout = Layout {
     is_union: true,
     returned_only: false,
     fields: &[
-        f("int32", 0, 1, Ty::I32),
-        f("int64", 0, 1, Ty::I64),
-        f("uint32", 0, 1, Ty::U32),
-        f("uint64", 0, 1, Ty::U64),
-        f("float32", 0, 1, Ty::F32),
-        f("float64", 0, 1, Ty::F64),
+        Field { name: "int32", at: 0, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "int64", at: 0, ty: Ty::I64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "uint32", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "uint64", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "float32", at: 0, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "float64", at: 0, ty: Ty::F64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -193,14 +187,13 @@ union_members!(PerformanceCounterResultKHR {
 });
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AcquireProfilingLockInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: AcquireProfilingLockFlagsKHR,
     pub timeout: u64,
 }
-structure!(AcquireProfilingLockInfoKHR, ACQUIRE_PROFILING_LOCK_INFO_KHR_LAYOUT, 32);
+structure!(AcquireProfilingLockInfoKHR, ACQUIRE_PROFILING_LOCK_INFO_KHR_LAYOUT);
 pub static ACQUIRE_PROFILING_LOCK_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkAcquireProfilingLockInfoKHR",
     size: 32,
@@ -209,26 +202,25 @@ pub static ACQUIRE_PROFILING_LOCK_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&ACQUIRE_PROFILING_LOCK_FLAG_BITS_KHR_ENUM)).optional(),
-        f("timeout", 24, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&ACQUIRE_PROFILING_LOCK_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "timeout", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PerformanceQuerySubmitInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub counter_pass_index: u32,
 }
-structure!(PerformanceQuerySubmitInfoKHR, PERFORMANCE_QUERY_SUBMIT_INFO_KHR_LAYOUT, 24);
+structure!(PerformanceQuerySubmitInfoKHR, PERFORMANCE_QUERY_SUBMIT_INFO_KHR_LAYOUT);
 pub static PERFORMANCE_QUERY_SUBMIT_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkPerformanceQuerySubmitInfoKHR",
     size: 24,
@@ -237,15 +229,15 @@ pub static PERFORMANCE_QUERY_SUBMIT_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("counterPassIndex", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "counterPassIndex", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(PerformanceCounterDescriptionFlagsKHR, u32);
@@ -343,7 +335,6 @@ pub static ACQUIRE_PROFILING_LOCK_FLAG_BITS_KHR_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct EnumeratePhysicalDeviceQueueFamilyPerformanceQueryCountersKHRParams {
     pub physical_device: PhysicalDevice,
     pub queue_family_index: u32,
@@ -351,7 +342,7 @@ pub struct EnumeratePhysicalDeviceQueueFamilyPerformanceQueryCountersKHRParams {
     pub p_counters: Ptr<PerformanceCounterKHR>,
     pub p_counter_descriptions: Ptr<PerformanceCounterDescriptionKHR>,
 }
-structure!(EnumeratePhysicalDeviceQueueFamilyPerformanceQueryCountersKHRParams, ENUMERATE_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_QUERY_COUNTERS_KHR_PARAMS_LAYOUT, 40);
+image!(EnumeratePhysicalDeviceQueueFamilyPerformanceQueryCountersKHRParams, ENUMERATE_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_QUERY_COUNTERS_KHR_PARAMS_LAYOUT);
 pub static ENUMERATE_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_QUERY_COUNTERS_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkEnumeratePhysicalDeviceQueueFamilyPerformanceQueryCountersKHR",
     size: 40,
@@ -360,31 +351,30 @@ pub static ENUMERATE_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_QUERY_COUNTERS_KHR
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("queueFamilyIndex", 8, 1, Ty::U32),
-        f("pCounterCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pCounters", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_KHR_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
-        f("pCounterDescriptions", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_DESCRIPTION_KHR_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queueFamilyIndex", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCounterCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCounters", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCounterDescriptions", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_DESCRIPTION_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_KHR_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_DESCRIPTION_KHR_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_DESCRIPTION_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct EnumeratePhysicalDeviceQueueFamilyPerformanceQueryCountersKHROutputs {
     pub result: Result,
     pub p_counter_count: Ptr<u32>,
     pub p_counters: Ptr<PerformanceCounterKHR>,
     pub p_counter_descriptions: Ptr<PerformanceCounterDescriptionKHR>,
 }
-structure!(EnumeratePhysicalDeviceQueueFamilyPerformanceQueryCountersKHROutputs, ENUMERATE_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_QUERY_COUNTERS_KHR_OUTPUTS_LAYOUT, 32);
+image!(EnumeratePhysicalDeviceQueueFamilyPerformanceQueryCountersKHROutputs, ENUMERATE_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_QUERY_COUNTERS_KHR_OUTPUTS_LAYOUT);
 pub static ENUMERATE_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_QUERY_COUNTERS_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkEnumeratePhysicalDeviceQueueFamilyPerformanceQueryCountersKHR:outputs",
     size: 32,
@@ -393,17 +383,17 @@ pub static ENUMERATE_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_QUERY_COUNTERS_KHR
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pCounterCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pCounters", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
-        f("pCounterDescriptions", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_DESCRIPTION_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCounterCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCounters", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCounterDescriptions", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_DESCRIPTION_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_DESCRIPTION_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PERFORMANCE_COUNTER_DESCRIPTION_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnEnumeratePhysicalDeviceQueueFamilyPerformanceQueryCountersKHR = unsafe extern "system" fn(PhysicalDevice, u32, Ptr<u32>, Ptr<PerformanceCounterKHR>, Ptr<PerformanceCounterDescriptionKHR>) -> Result;
@@ -421,13 +411,12 @@ pub static ENUMERATE_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_QUERY_COUNTERS_KHR
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceQueueFamilyPerformanceQueryPassesKHRParams {
     pub physical_device: PhysicalDevice,
     pub p_performance_query_create_info: Ptr<QueryPoolPerformanceCreateInfoKHR>,
     pub p_num_passes: Ptr<u32>,
 }
-structure!(GetPhysicalDeviceQueueFamilyPerformanceQueryPassesKHRParams, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_QUERY_PASSES_KHR_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceQueueFamilyPerformanceQueryPassesKHRParams, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_QUERY_PASSES_KHR_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_QUERY_PASSES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceQueueFamilyPerformanceQueryPassesKHR",
     size: 24,
@@ -436,9 +425,9 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_QUERY_PASSES_KHR_PARAMS_
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pPerformanceQueryCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&QUERY_POOL_PERFORMANCE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pNumPasses", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPerformanceQueryCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&QUERY_POOL_PERFORMANCE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNumPasses", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -450,11 +439,10 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_QUERY_PASSES_KHR_PARAMS_
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceQueueFamilyPerformanceQueryPassesKHROutputs {
     pub p_num_passes: Ptr<u32>,
 }
-structure!(GetPhysicalDeviceQueueFamilyPerformanceQueryPassesKHROutputs, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_QUERY_PASSES_KHR_OUTPUTS_LAYOUT, 8);
+image!(GetPhysicalDeviceQueueFamilyPerformanceQueryPassesKHROutputs, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_QUERY_PASSES_KHR_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_QUERY_PASSES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceQueueFamilyPerformanceQueryPassesKHR:outputs",
     size: 8,
@@ -463,7 +451,7 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_QUERY_PASSES_KHR_OUTPUTS
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pNumPasses", 0, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pNumPasses", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -486,12 +474,11 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_QUERY_PASSES_KHR_COMMAND
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct AcquireProfilingLockKHRParams {
     pub device: Device,
     pub p_info: Ptr<AcquireProfilingLockInfoKHR>,
 }
-structure!(AcquireProfilingLockKHRParams, ACQUIRE_PROFILING_LOCK_KHR_PARAMS_LAYOUT, 16);
+image!(AcquireProfilingLockKHRParams, ACQUIRE_PROFILING_LOCK_KHR_PARAMS_LAYOUT);
 pub static ACQUIRE_PROFILING_LOCK_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkAcquireProfilingLockKHR",
     size: 16,
@@ -500,8 +487,8 @@ pub static ACQUIRE_PROFILING_LOCK_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ACQUIRE_PROFILING_LOCK_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACQUIRE_PROFILING_LOCK_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -512,11 +499,10 @@ pub static ACQUIRE_PROFILING_LOCK_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct AcquireProfilingLockKHROutputs {
     pub result: Result,
 }
-structure!(AcquireProfilingLockKHROutputs, ACQUIRE_PROFILING_LOCK_KHR_OUTPUTS_LAYOUT, 8);
+image!(AcquireProfilingLockKHROutputs, ACQUIRE_PROFILING_LOCK_KHR_OUTPUTS_LAYOUT);
 pub static ACQUIRE_PROFILING_LOCK_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkAcquireProfilingLockKHR:outputs",
     size: 8,
@@ -525,10 +511,10 @@ pub static ACQUIRE_PROFILING_LOCK_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnAcquireProfilingLockKHR = unsafe extern "system" fn(Device, Ptr<AcquireProfilingLockInfoKHR>) -> Result;
@@ -546,11 +532,10 @@ pub static ACQUIRE_PROFILING_LOCK_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ReleaseProfilingLockKHRParams {
     pub device: Device,
 }
-structure!(ReleaseProfilingLockKHRParams, RELEASE_PROFILING_LOCK_KHR_PARAMS_LAYOUT, 8);
+image!(ReleaseProfilingLockKHRParams, RELEASE_PROFILING_LOCK_KHR_PARAMS_LAYOUT);
 pub static RELEASE_PROFILING_LOCK_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkReleaseProfilingLockKHR",
     size: 8,
@@ -559,7 +544,7 @@ pub static RELEASE_PROFILING_LOCK_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },

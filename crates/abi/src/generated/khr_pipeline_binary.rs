@@ -2,13 +2,12 @@
 // VK_KHR_pipeline_binary.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePipelineBinaryFeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub pipeline_binaries: Bool32,
 }
-structure!(PhysicalDevicePipelineBinaryFeaturesKHR, PHYSICAL_DEVICE_PIPELINE_BINARY_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDevicePipelineBinaryFeaturesKHR, PHYSICAL_DEVICE_PIPELINE_BINARY_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_PIPELINE_BINARY_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePipelineBinaryFeaturesKHR",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_PIPELINE_BINARY_FEATURES_KHR_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pipelineBinaries", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipelineBinaries", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePipelineBinaryPropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -39,7 +37,7 @@ pub struct PhysicalDevicePipelineBinaryPropertiesKHR {
     pub pipeline_binary_precompiled_internal_cache: Bool32,
     pub pipeline_binary_compressed_data: Bool32,
 }
-structure!(PhysicalDevicePipelineBinaryPropertiesKHR, PHYSICAL_DEVICE_PIPELINE_BINARY_PROPERTIES_KHR_LAYOUT, 40);
+structure!(PhysicalDevicePipelineBinaryPropertiesKHR, PHYSICAL_DEVICE_PIPELINE_BINARY_PROPERTIES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_PIPELINE_BINARY_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePipelineBinaryPropertiesKHR",
     size: 40,
@@ -48,29 +46,28 @@ pub static PHYSICAL_DEVICE_PIPELINE_BINARY_PROPERTIES_KHR_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pipelineBinaryInternalCache", 16, 1, Ty::Bool32),
-        f("pipelineBinaryInternalCacheControl", 20, 1, Ty::Bool32),
-        f("pipelineBinaryPrefersInternalCache", 24, 1, Ty::Bool32),
-        f("pipelineBinaryPrecompiledInternalCache", 28, 1, Ty::Bool32),
-        f("pipelineBinaryCompressedData", 32, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipelineBinaryInternalCache", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineBinaryInternalCacheControl", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineBinaryPrefersInternalCache", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineBinaryPrecompiledInternalCache", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineBinaryCompressedData", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DevicePipelineBinaryInternalCacheControlKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub disable_internal_cache: Bool32,
 }
-structure!(DevicePipelineBinaryInternalCacheControlKHR, DEVICE_PIPELINE_BINARY_INTERNAL_CACHE_CONTROL_KHR_LAYOUT, 24);
+structure!(DevicePipelineBinaryInternalCacheControlKHR, DEVICE_PIPELINE_BINARY_INTERNAL_CACHE_CONTROL_KHR_LAYOUT);
 pub static DEVICE_PIPELINE_BINARY_INTERNAL_CACHE_CONTROL_KHR_LAYOUT: Layout = Layout {
     name: "VkDevicePipelineBinaryInternalCacheControlKHR",
     size: 24,
@@ -79,28 +76,27 @@ pub static DEVICE_PIPELINE_BINARY_INTERNAL_CACHE_CONTROL_KHR_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("disableInternalCache", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "disableInternalCache", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(PipelineBinaryKHR, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineBinaryKeyKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub key_size: u32,
     pub key: [u8; 32],
 }
-structure!(PipelineBinaryKeyKHR, PIPELINE_BINARY_KEY_KHR_LAYOUT, 56);
+structure!(PipelineBinaryKeyKHR, PIPELINE_BINARY_KEY_KHR_LAYOUT);
 pub static PIPELINE_BINARY_KEY_KHR_LAYOUT: Layout = Layout {
     name: "VkPipelineBinaryKeyKHR",
     size: 56,
@@ -109,25 +105,25 @@ pub static PIPELINE_BINARY_KEY_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("keySize", 16, 1, Ty::U32),
-        f("key", 20, 32, Ty::U8),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "keySize", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "key", at: 20, ty: Ty::U8, count: 32, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
+        Work::Tail { array: Span { at: 20, size: 32 }, element: 1, count: Place { through: Place::HERE, at: 16, width: 4 } },
     ],
-    gaps: &[s(4, 4), s(52, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineBinaryDataKHR {
     pub data_size: u64,
     pub p_data: Ptr<u8>,
 }
-structure!(PipelineBinaryDataKHR, PIPELINE_BINARY_DATA_KHR_LAYOUT, 16);
+structure!(PipelineBinaryDataKHR, PIPELINE_BINARY_DATA_KHR_LAYOUT);
 pub static PIPELINE_BINARY_DATA_KHR_LAYOUT: Layout = Layout {
     name: "VkPipelineBinaryDataKHR",
     size: 16,
@@ -136,24 +132,23 @@ pub static PIPELINE_BINARY_DATA_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("dataSize", 0, 1, Ty::Size),
-        f("pData", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(0, 8)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "dataSize", at: 0, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 0, width: 8 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(0, 8)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 0, width: 8 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(0, 8)],
+    keep: &[Span { at: 0, size: 8 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineBinaryKeysAndDataKHR {
     pub binary_count: u32,
     pub p_pipeline_binary_keys: Ptr<PipelineBinaryKeyKHR>,
     pub p_pipeline_binary_data: Ptr<PipelineBinaryDataKHR>,
 }
-structure!(PipelineBinaryKeysAndDataKHR, PIPELINE_BINARY_KEYS_AND_DATA_KHR_LAYOUT, 24);
+structure!(PipelineBinaryKeysAndDataKHR, PIPELINE_BINARY_KEYS_AND_DATA_KHR_LAYOUT);
 pub static PIPELINE_BINARY_KEYS_AND_DATA_KHR_LAYOUT: Layout = Layout {
     name: "VkPipelineBinaryKeysAndDataKHR",
     size: 24,
@@ -162,20 +157,19 @@ pub static PIPELINE_BINARY_KEYS_AND_DATA_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("binaryCount", 0, 1, Ty::U32),
-        f("pPipelineBinaryKeys", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_BINARY_KEY_KHR_LAYOUT), len: Len::At(here(0, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPipelineBinaryData", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_BINARY_DATA_KHR_LAYOUT), len: Len::At(here(0, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "binaryCount", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineBinaryKeys", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_BINARY_KEY_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineBinaryData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_BINARY_DATA_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PIPELINE_BINARY_KEY_KHR_LAYOUT), len: Len::At(here(0, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PIPELINE_BINARY_DATA_KHR_LAYOUT), len: Len::At(here(0, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PIPELINE_BINARY_KEY_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PIPELINE_BINARY_DATA_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineBinaryCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -183,7 +177,7 @@ pub struct PipelineBinaryCreateInfoKHR {
     pub pipeline: Pipeline,
     pub p_pipeline_create_info: Ptr<PipelineCreateInfoKHR>,
 }
-structure!(PipelineBinaryCreateInfoKHR, PIPELINE_BINARY_CREATE_INFO_KHR_LAYOUT, 40);
+structure!(PipelineBinaryCreateInfoKHR, PIPELINE_BINARY_CREATE_INFO_KHR_LAYOUT);
 pub static PIPELINE_BINARY_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkPipelineBinaryCreateInfoKHR",
     size: 40,
@@ -192,11 +186,11 @@ pub static PIPELINE_BINARY_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pKeysAndDataInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_BINARY_KEYS_AND_DATA_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pipeline", 24, 1, Ty::Handle(HandleType::Pipeline)).optional(),
-        f("pPipelineCreateInfo", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pKeysAndDataInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_BINARY_KEYS_AND_DATA_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipeline", at: 24, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPipelineCreateInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
@@ -204,19 +198,18 @@ pub static PIPELINE_BINARY_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
         Work::Handles { at: 24, count: 1, ty: HandleType::Pipeline },
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&PIPELINE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineBinaryInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub binary_count: u32,
     pub p_pipeline_binaries: Ptr<PipelineBinaryKHR>,
 }
-structure!(PipelineBinaryInfoKHR, PIPELINE_BINARY_INFO_KHR_LAYOUT, 32);
+structure!(PipelineBinaryInfoKHR, PIPELINE_BINARY_INFO_KHR_LAYOUT);
 pub static PIPELINE_BINARY_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkPipelineBinaryInfoKHR",
     size: 32,
@@ -225,27 +218,26 @@ pub static PIPELINE_BINARY_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("binaryCount", 16, 1, Ty::U32).optional(),
-        f("pPipelineBinaries", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PipelineBinaryKHR), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "binaryCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPipelineBinaries", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PipelineBinaryKHR), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::PipelineBinaryKHR), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::PipelineBinaryKHR), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ReleaseCapturedPipelineDataInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub pipeline: Pipeline,
 }
-structure!(ReleaseCapturedPipelineDataInfoKHR, RELEASE_CAPTURED_PIPELINE_DATA_INFO_KHR_LAYOUT, 24);
+structure!(ReleaseCapturedPipelineDataInfoKHR, RELEASE_CAPTURED_PIPELINE_DATA_INFO_KHR_LAYOUT);
 pub static RELEASE_CAPTURED_PIPELINE_DATA_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkReleaseCapturedPipelineDataInfoKHR",
     size: 24,
@@ -254,26 +246,25 @@ pub static RELEASE_CAPTURED_PIPELINE_DATA_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pipeline", 16, 1, Ty::Handle(HandleType::Pipeline)).extern_sync(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipeline", at: 16, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Pipeline },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineBinaryDataInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub pipeline_binary: PipelineBinaryKHR,
 }
-structure!(PipelineBinaryDataInfoKHR, PIPELINE_BINARY_DATA_INFO_KHR_LAYOUT, 24);
+structure!(PipelineBinaryDataInfoKHR, PIPELINE_BINARY_DATA_INFO_KHR_LAYOUT);
 pub static PIPELINE_BINARY_DATA_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkPipelineBinaryDataInfoKHR",
     size: 24,
@@ -282,25 +273,24 @@ pub static PIPELINE_BINARY_DATA_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pipelineBinary", 16, 1, Ty::Handle(HandleType::PipelineBinaryKHR)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipelineBinary", at: 16, ty: Ty::Handle(HandleType::PipelineBinaryKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::PipelineBinaryKHR },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
 }
-structure!(PipelineCreateInfoKHR, PIPELINE_CREATE_INFO_KHR_LAYOUT, 16);
+structure!(PipelineCreateInfoKHR, PIPELINE_CREATE_INFO_KHR_LAYOUT);
 pub static PIPELINE_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkPipelineCreateInfoKHR",
     size: 16,
@@ -309,25 +299,24 @@ pub static PIPELINE_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineBinaryHandlesInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub pipeline_binary_count: u32,
     pub p_pipeline_binaries: Ptr<PipelineBinaryKHR>,
 }
-structure!(PipelineBinaryHandlesInfoKHR, PIPELINE_BINARY_HANDLES_INFO_KHR_LAYOUT, 32);
+structure!(PipelineBinaryHandlesInfoKHR, PIPELINE_BINARY_HANDLES_INFO_KHR_LAYOUT);
 pub static PIPELINE_BINARY_HANDLES_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkPipelineBinaryHandlesInfoKHR",
     size: 32,
@@ -336,28 +325,27 @@ pub static PIPELINE_BINARY_HANDLES_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pipelineBinaryCount", 16, 1, Ty::U32),
-        f("pPipelineBinaries", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PipelineBinaryKHR), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipelineBinaryCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineBinaries", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::PipelineBinaryKHR), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::PipelineBinaryKHR), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::PipelineBinaryKHR), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreatePipelineBinariesKHRParams {
     pub device: Device,
     pub p_create_info: Ptr<PipelineBinaryCreateInfoKHR>,
     pub p_allocator: Ptr<Opaque>,
     pub p_binaries: Ptr<PipelineBinaryHandlesInfoKHR>,
 }
-structure!(CreatePipelineBinariesKHRParams, CREATE_PIPELINE_BINARIES_KHR_PARAMS_LAYOUT, 32);
+image!(CreatePipelineBinariesKHRParams, CREATE_PIPELINE_BINARIES_KHR_PARAMS_LAYOUT);
 pub static CREATE_PIPELINE_BINARIES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreatePipelineBinariesKHR",
     size: 32,
@@ -366,10 +354,10 @@ pub static CREATE_PIPELINE_BINARIES_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_BINARY_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pBinaries", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_BINARY_HANDLES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_BINARY_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pBinaries", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_BINARY_HANDLES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -382,13 +370,12 @@ pub static CREATE_PIPELINE_BINARIES_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreatePipelineBinariesKHROutputs {
     pub result: Result,
     pub p_create_info: Ptr<PipelineBinaryCreateInfoKHR>,
     pub p_binaries: Ptr<PipelineBinaryHandlesInfoKHR>,
 }
-structure!(CreatePipelineBinariesKHROutputs, CREATE_PIPELINE_BINARIES_KHR_OUTPUTS_LAYOUT, 24);
+image!(CreatePipelineBinariesKHROutputs, CREATE_PIPELINE_BINARIES_KHR_OUTPUTS_LAYOUT);
 pub static CREATE_PIPELINE_BINARIES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreatePipelineBinariesKHR:outputs",
     size: 24,
@@ -397,15 +384,15 @@ pub static CREATE_PIPELINE_BINARIES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_BINARY_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pBinaries", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_BINARY_HANDLES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_BINARY_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBinaries", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_BINARY_HANDLES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PIPELINE_BINARY_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PIPELINE_BINARY_HANDLES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreatePipelineBinariesKHR = unsafe extern "system" fn(Device, Ptr<PipelineBinaryCreateInfoKHR>, Ptr<Opaque>, Ptr<PipelineBinaryHandlesInfoKHR>) -> Result;
@@ -423,13 +410,12 @@ pub static CREATE_PIPELINE_BINARIES_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyPipelineBinaryKHRParams {
     pub device: Device,
     pub pipeline_binary: PipelineBinaryKHR,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyPipelineBinaryKHRParams, DESTROY_PIPELINE_BINARY_KHR_PARAMS_LAYOUT, 24);
+image!(DestroyPipelineBinaryKHRParams, DESTROY_PIPELINE_BINARY_KHR_PARAMS_LAYOUT);
 pub static DESTROY_PIPELINE_BINARY_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyPipelineBinaryKHR",
     size: 24,
@@ -438,9 +424,9 @@ pub static DESTROY_PIPELINE_BINARY_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pipelineBinary", 8, 1, Ty::Handle(HandleType::PipelineBinaryKHR)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineBinary", at: 8, ty: Ty::Handle(HandleType::PipelineBinaryKHR), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -461,13 +447,12 @@ pub static DESTROY_PIPELINE_BINARY_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPipelineKeyKHRParams {
     pub device: Device,
     pub p_pipeline_create_info: Ptr<PipelineCreateInfoKHR>,
     pub p_pipeline_key: Ptr<PipelineBinaryKeyKHR>,
 }
-structure!(GetPipelineKeyKHRParams, GET_PIPELINE_KEY_KHR_PARAMS_LAYOUT, 24);
+image!(GetPipelineKeyKHRParams, GET_PIPELINE_KEY_KHR_PARAMS_LAYOUT);
 pub static GET_PIPELINE_KEY_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPipelineKeyKHR",
     size: 24,
@@ -476,9 +461,9 @@ pub static GET_PIPELINE_KEY_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pPipelineCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pPipelineKey", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_BINARY_KEY_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPipelineKey", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_BINARY_KEY_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -490,13 +475,12 @@ pub static GET_PIPELINE_KEY_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPipelineKeyKHROutputs {
     pub result: Result,
     pub p_pipeline_create_info: Ptr<PipelineCreateInfoKHR>,
     pub p_pipeline_key: Ptr<PipelineBinaryKeyKHR>,
 }
-structure!(GetPipelineKeyKHROutputs, GET_PIPELINE_KEY_KHR_OUTPUTS_LAYOUT, 24);
+image!(GetPipelineKeyKHROutputs, GET_PIPELINE_KEY_KHR_OUTPUTS_LAYOUT);
 pub static GET_PIPELINE_KEY_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPipelineKeyKHR:outputs",
     size: 24,
@@ -505,15 +489,15 @@ pub static GET_PIPELINE_KEY_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPipelineCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pPipelineKey", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_BINARY_KEY_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPipelineKey", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_BINARY_KEY_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PIPELINE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PIPELINE_BINARY_KEY_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPipelineKeyKHR = unsafe extern "system" fn(Device, Ptr<PipelineCreateInfoKHR>, Ptr<PipelineBinaryKeyKHR>) -> Result;
@@ -531,7 +515,6 @@ pub static GET_PIPELINE_KEY_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPipelineBinaryDataKHRParams {
     pub device: Device,
     pub p_info: Ptr<PipelineBinaryDataInfoKHR>,
@@ -539,7 +522,7 @@ pub struct GetPipelineBinaryDataKHRParams {
     pub p_pipeline_binary_data_size: Ptr<u64>,
     pub p_pipeline_binary_data: Ptr<u8>,
 }
-structure!(GetPipelineBinaryDataKHRParams, GET_PIPELINE_BINARY_DATA_KHR_PARAMS_LAYOUT, 40);
+image!(GetPipelineBinaryDataKHRParams, GET_PIPELINE_BINARY_DATA_KHR_PARAMS_LAYOUT);
 pub static GET_PIPELINE_BINARY_DATA_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPipelineBinaryDataKHR",
     size: 40,
@@ -548,32 +531,31 @@ pub static GET_PIPELINE_BINARY_DATA_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_BINARY_DATA_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPipelineBinaryKey", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_BINARY_KEY_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
-        f("pPipelineBinaryDataSize", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPipelineBinaryData", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(through(24, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_BINARY_DATA_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineBinaryKey", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_BINARY_KEY_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineBinaryDataSize", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineBinaryData", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: 24, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PIPELINE_BINARY_DATA_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PIPELINE_BINARY_KEY_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(through(24, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: 24, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPipelineBinaryDataKHROutputs {
     pub result: Result,
     pub p_pipeline_binary_key: Ptr<PipelineBinaryKeyKHR>,
     pub p_pipeline_binary_data_size: Ptr<u64>,
     pub p_pipeline_binary_data: Ptr<u8>,
 }
-structure!(GetPipelineBinaryDataKHROutputs, GET_PIPELINE_BINARY_DATA_KHR_OUTPUTS_LAYOUT, 32);
+image!(GetPipelineBinaryDataKHROutputs, GET_PIPELINE_BINARY_DATA_KHR_OUTPUTS_LAYOUT);
 pub static GET_PIPELINE_BINARY_DATA_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPipelineBinaryDataKHR:outputs",
     size: 32,
@@ -582,17 +564,17 @@ pub static GET_PIPELINE_BINARY_DATA_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPipelineBinaryKey", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_BINARY_KEY_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
-        f("pPipelineBinaryDataSize", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPipelineBinaryData", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(through(16, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineBinaryKey", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_BINARY_KEY_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineBinaryDataSize", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineBinaryData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: 16, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PIPELINE_BINARY_KEY_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(through(16, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: 16, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPipelineBinaryDataKHR = unsafe extern "system" fn(Device, Ptr<PipelineBinaryDataInfoKHR>, Ptr<PipelineBinaryKeyKHR>, Ptr<u64>, Ptr<u8>) -> Result;
@@ -610,13 +592,12 @@ pub static GET_PIPELINE_BINARY_DATA_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ReleaseCapturedPipelineDataKHRParams {
     pub device: Device,
     pub p_info: Ptr<ReleaseCapturedPipelineDataInfoKHR>,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(ReleaseCapturedPipelineDataKHRParams, RELEASE_CAPTURED_PIPELINE_DATA_KHR_PARAMS_LAYOUT, 24);
+image!(ReleaseCapturedPipelineDataKHRParams, RELEASE_CAPTURED_PIPELINE_DATA_KHR_PARAMS_LAYOUT);
 pub static RELEASE_CAPTURED_PIPELINE_DATA_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkReleaseCapturedPipelineDataKHR",
     size: 24,
@@ -625,9 +606,9 @@ pub static RELEASE_CAPTURED_PIPELINE_DATA_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RELEASE_CAPTURED_PIPELINE_DATA_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RELEASE_CAPTURED_PIPELINE_DATA_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -639,11 +620,10 @@ pub static RELEASE_CAPTURED_PIPELINE_DATA_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ReleaseCapturedPipelineDataKHROutputs {
     pub result: Result,
 }
-structure!(ReleaseCapturedPipelineDataKHROutputs, RELEASE_CAPTURED_PIPELINE_DATA_KHR_OUTPUTS_LAYOUT, 8);
+image!(ReleaseCapturedPipelineDataKHROutputs, RELEASE_CAPTURED_PIPELINE_DATA_KHR_OUTPUTS_LAYOUT);
 pub static RELEASE_CAPTURED_PIPELINE_DATA_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkReleaseCapturedPipelineDataKHR:outputs",
     size: 8,
@@ -652,10 +632,10 @@ pub static RELEASE_CAPTURED_PIPELINE_DATA_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnReleaseCapturedPipelineDataKHR = unsafe extern "system" fn(Device, Ptr<ReleaseCapturedPipelineDataInfoKHR>, Ptr<Opaque>) -> Result;

@@ -2,13 +2,12 @@
 // VK_KHR_pipeline_executable_properties.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePipelineExecutablePropertiesFeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub pipeline_executable_info: Bool32,
 }
-structure!(PhysicalDevicePipelineExecutablePropertiesFeaturesKHR, PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDevicePipelineExecutablePropertiesFeaturesKHR, PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR_LAYOUT: L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pipelineExecutableInfo", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipelineExecutableInfo", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineExecutablePropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -38,7 +36,7 @@ pub struct PipelineExecutablePropertiesKHR {
     pub description: [u8; 256],
     pub subgroup_size: u32,
 }
-structure!(PipelineExecutablePropertiesKHR, PIPELINE_EXECUTABLE_PROPERTIES_KHR_LAYOUT, 536);
+structure!(PipelineExecutablePropertiesKHR, PIPELINE_EXECUTABLE_PROPERTIES_KHR_LAYOUT);
 pub static PIPELINE_EXECUTABLE_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkPipelineExecutablePropertiesKHR",
     size: 536,
@@ -47,31 +45,30 @@ pub static PIPELINE_EXECUTABLE_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stages", 16, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
-        f("name", 20, 256, Ty::Char),
-        f("description", 276, 256, Ty::Char),
-        f("subgroupSize", 532, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stages", at: 16, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "name", at: 20, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
+        Field { name: "description", at: 276, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
+        Field { name: "subgroupSize", at: 532, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Text { at: 20, size: 256 },
         Work::Text { at: 276, size: 256 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineExecutableInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub pipeline: Pipeline,
     pub executable_index: u32,
 }
-structure!(PipelineExecutableInfoKHR, PIPELINE_EXECUTABLE_INFO_KHR_LAYOUT, 32);
+structure!(PipelineExecutableInfoKHR, PIPELINE_EXECUTABLE_INFO_KHR_LAYOUT);
 pub static PIPELINE_EXECUTABLE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkPipelineExecutableInfoKHR",
     size: 32,
@@ -80,25 +77,24 @@ pub static PIPELINE_EXECUTABLE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pipeline", 16, 1, Ty::Handle(HandleType::Pipeline)),
-        f("executableIndex", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipeline", at: 16, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "executableIndex", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Pipeline },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineExecutableStatisticValueKHR {
     pub words: [u64; 1],
 }
-structure!(PipelineExecutableStatisticValueKHR, PIPELINE_EXECUTABLE_STATISTIC_VALUE_KHR_LAYOUT, 8);
+structure!(PipelineExecutableStatisticValueKHR, PIPELINE_EXECUTABLE_STATISTIC_VALUE_KHR_LAYOUT);
 pub static PIPELINE_EXECUTABLE_STATISTIC_VALUE_KHR_LAYOUT: Layout = Layout {
     name: "VkPipelineExecutableStatisticValueKHR",
     size: 8,
@@ -107,10 +103,10 @@ pub static PIPELINE_EXECUTABLE_STATISTIC_VALUE_KHR_LAYOUT: Layout = Layout {
     is_union: true,
     returned_only: true,
     fields: &[
-        f("b32", 0, 1, Ty::Bool32),
-        f("i64", 0, 1, Ty::I64),
-        f("u64", 0, 1, Ty::U64),
-        f("f64", 0, 1, Ty::F64),
+        Field { name: "b32", at: 0, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "i64", at: 0, ty: Ty::I64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "u64", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "f64", at: 0, ty: Ty::F64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -124,7 +120,6 @@ union_members!(PipelineExecutableStatisticValueKHR {
 });
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineExecutableStatisticKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -133,7 +128,7 @@ pub struct PipelineExecutableStatisticKHR {
     pub format: PipelineExecutableStatisticFormatKHR,
     pub value: PipelineExecutableStatisticValueKHR,
 }
-structure!(PipelineExecutableStatisticKHR, PIPELINE_EXECUTABLE_STATISTIC_KHR_LAYOUT, 544);
+structure!(PipelineExecutableStatisticKHR, PIPELINE_EXECUTABLE_STATISTIC_KHR_LAYOUT);
 pub static PIPELINE_EXECUTABLE_STATISTIC_KHR_LAYOUT: Layout = Layout {
     name: "VkPipelineExecutableStatisticKHR",
     size: 544,
@@ -142,24 +137,29 @@ pub static PIPELINE_EXECUTABLE_STATISTIC_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("name", 16, 256, Ty::Char),
-        f("description", 272, 256, Ty::Char),
-        f("format", 528, 1, Ty::Enum(&PIPELINE_EXECUTABLE_STATISTIC_FORMAT_KHR_ENUM)),
-        f("value", 536, 1, Ty::Struct(&PIPELINE_EXECUTABLE_STATISTIC_VALUE_KHR_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "name", at: 16, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
+        Field { name: "description", at: 272, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
+        Field { name: "format", at: 528, ty: Ty::Enum(&PIPELINE_EXECUTABLE_STATISTIC_FORMAT_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "value", at: 536, ty: Ty::Struct(&PIPELINE_EXECUTABLE_STATISTIC_VALUE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Text { at: 16, size: 256 },
         Work::Text { at: 272, size: 256 },
+        Work::Select { union: Span { at: 536, size: 8 }, selector: Place { through: Place::HERE, at: 528, width: 4 }, cases: &[
+            Case { values: &[0], field: 0, size: 4, work: &[], gaps: &[] },
+            Case { values: &[1], field: 1, size: 8, work: &[], gaps: &[] },
+            Case { values: &[2], field: 2, size: 8, work: &[], gaps: &[] },
+            Case { values: &[3], field: 3, size: 8, work: &[], gaps: &[] },
+        ] },
     ],
-    gaps: &[s(4, 4), s(532, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 532, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineExecutableInternalRepresentationKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -169,7 +169,7 @@ pub struct PipelineExecutableInternalRepresentationKHR {
     pub data_size: u64,
     pub p_data: Ptr<u8>,
 }
-structure!(PipelineExecutableInternalRepresentationKHR, PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR_LAYOUT, 552);
+structure!(PipelineExecutableInternalRepresentationKHR, PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR_LAYOUT);
 pub static PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR_LAYOUT: Layout = Layout {
     name: "VkPipelineExecutableInternalRepresentationKHR",
     size: 552,
@@ -178,22 +178,22 @@ pub static PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("name", 16, 256, Ty::Char),
-        f("description", 272, 256, Ty::Char),
-        f("isText", 528, 1, Ty::Bool32),
-        f("dataSize", 536, 1, Ty::Size),
-        f("pData", 544, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(536, 8)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "name", at: 16, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
+        Field { name: "description", at: 272, ty: Ty::Char, count: 256, is_optional: false, is_extern_sync: false },
+        Field { name: "isText", at: 528, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dataSize", at: 536, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 544, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 536, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Text { at: 16, size: 256 },
         Work::Text { at: 272, size: 256 },
-        Work::Pointer { at: 544, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(536, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 544, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 536, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4), s(532, 4)],
-    keep: &[s(0, 4), s(536, 8)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 532, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 536, size: 8 }],
 };
 
 newtype!(PipelineExecutableStatisticFormatKHR, i32);
@@ -215,14 +215,13 @@ pub static PIPELINE_EXECUTABLE_STATISTIC_FORMAT_KHR_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPipelineExecutablePropertiesKHRParams {
     pub device: Device,
     pub p_pipeline_info: Ptr<PipelineInfoKHR>,
     pub p_executable_count: Ptr<u32>,
     pub p_properties: Ptr<PipelineExecutablePropertiesKHR>,
 }
-structure!(GetPipelineExecutablePropertiesKHRParams, GET_PIPELINE_EXECUTABLE_PROPERTIES_KHR_PARAMS_LAYOUT, 32);
+image!(GetPipelineExecutablePropertiesKHRParams, GET_PIPELINE_EXECUTABLE_PROPERTIES_KHR_PARAMS_LAYOUT);
 pub static GET_PIPELINE_EXECUTABLE_PROPERTIES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPipelineExecutablePropertiesKHR",
     size: 32,
@@ -231,29 +230,28 @@ pub static GET_PIPELINE_EXECUTABLE_PROPERTIES_KHR_PARAMS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pPipelineInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pExecutableCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_PROPERTIES_KHR_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExecutableCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PIPELINE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_PROPERTIES_KHR_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPipelineExecutablePropertiesKHROutputs {
     pub result: Result,
     pub p_executable_count: Ptr<u32>,
     pub p_properties: Ptr<PipelineExecutablePropertiesKHR>,
 }
-structure!(GetPipelineExecutablePropertiesKHROutputs, GET_PIPELINE_EXECUTABLE_PROPERTIES_KHR_OUTPUTS_LAYOUT, 24);
+image!(GetPipelineExecutablePropertiesKHROutputs, GET_PIPELINE_EXECUTABLE_PROPERTIES_KHR_OUTPUTS_LAYOUT);
 pub static GET_PIPELINE_EXECUTABLE_PROPERTIES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPipelineExecutablePropertiesKHR:outputs",
     size: 24,
@@ -262,15 +260,15 @@ pub static GET_PIPELINE_EXECUTABLE_PROPERTIES_KHR_OUTPUTS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pExecutableCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_PROPERTIES_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExecutableCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_PROPERTIES_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPipelineExecutablePropertiesKHR = unsafe extern "system" fn(Device, Ptr<PipelineInfoKHR>, Ptr<u32>, Ptr<PipelineExecutablePropertiesKHR>) -> Result;
@@ -288,14 +286,13 @@ pub static GET_PIPELINE_EXECUTABLE_PROPERTIES_KHR_COMMAND: CommandDesc = Command
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPipelineExecutableStatisticsKHRParams {
     pub device: Device,
     pub p_executable_info: Ptr<PipelineExecutableInfoKHR>,
     pub p_statistic_count: Ptr<u32>,
     pub p_statistics: Ptr<PipelineExecutableStatisticKHR>,
 }
-structure!(GetPipelineExecutableStatisticsKHRParams, GET_PIPELINE_EXECUTABLE_STATISTICS_KHR_PARAMS_LAYOUT, 32);
+image!(GetPipelineExecutableStatisticsKHRParams, GET_PIPELINE_EXECUTABLE_STATISTICS_KHR_PARAMS_LAYOUT);
 pub static GET_PIPELINE_EXECUTABLE_STATISTICS_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPipelineExecutableStatisticsKHR",
     size: 32,
@@ -304,29 +301,28 @@ pub static GET_PIPELINE_EXECUTABLE_STATISTICS_KHR_PARAMS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pExecutableInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pStatisticCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pStatistics", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_STATISTIC_KHR_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExecutableInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStatisticCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStatistics", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_STATISTIC_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_STATISTIC_KHR_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_STATISTIC_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPipelineExecutableStatisticsKHROutputs {
     pub result: Result,
     pub p_statistic_count: Ptr<u32>,
     pub p_statistics: Ptr<PipelineExecutableStatisticKHR>,
 }
-structure!(GetPipelineExecutableStatisticsKHROutputs, GET_PIPELINE_EXECUTABLE_STATISTICS_KHR_OUTPUTS_LAYOUT, 24);
+image!(GetPipelineExecutableStatisticsKHROutputs, GET_PIPELINE_EXECUTABLE_STATISTICS_KHR_OUTPUTS_LAYOUT);
 pub static GET_PIPELINE_EXECUTABLE_STATISTICS_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPipelineExecutableStatisticsKHR:outputs",
     size: 24,
@@ -335,15 +331,15 @@ pub static GET_PIPELINE_EXECUTABLE_STATISTICS_KHR_OUTPUTS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pStatisticCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pStatistics", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_STATISTIC_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStatisticCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStatistics", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_STATISTIC_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_STATISTIC_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_STATISTIC_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPipelineExecutableStatisticsKHR = unsafe extern "system" fn(Device, Ptr<PipelineExecutableInfoKHR>, Ptr<u32>, Ptr<PipelineExecutableStatisticKHR>) -> Result;
@@ -361,14 +357,13 @@ pub static GET_PIPELINE_EXECUTABLE_STATISTICS_KHR_COMMAND: CommandDesc = Command
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPipelineExecutableInternalRepresentationsKHRParams {
     pub device: Device,
     pub p_executable_info: Ptr<PipelineExecutableInfoKHR>,
     pub p_internal_representation_count: Ptr<u32>,
     pub p_internal_representations: Ptr<PipelineExecutableInternalRepresentationKHR>,
 }
-structure!(GetPipelineExecutableInternalRepresentationsKHRParams, GET_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATIONS_KHR_PARAMS_LAYOUT, 32);
+image!(GetPipelineExecutableInternalRepresentationsKHRParams, GET_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATIONS_KHR_PARAMS_LAYOUT);
 pub static GET_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATIONS_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPipelineExecutableInternalRepresentationsKHR",
     size: 32,
@@ -377,29 +372,28 @@ pub static GET_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATIONS_KHR_PARAMS_LAYOUT: L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pExecutableInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pInternalRepresentationCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pInternalRepresentations", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExecutableInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInternalRepresentationCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInternalRepresentations", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPipelineExecutableInternalRepresentationsKHROutputs {
     pub result: Result,
     pub p_internal_representation_count: Ptr<u32>,
     pub p_internal_representations: Ptr<PipelineExecutableInternalRepresentationKHR>,
 }
-structure!(GetPipelineExecutableInternalRepresentationsKHROutputs, GET_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATIONS_KHR_OUTPUTS_LAYOUT, 24);
+image!(GetPipelineExecutableInternalRepresentationsKHROutputs, GET_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATIONS_KHR_OUTPUTS_LAYOUT);
 pub static GET_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATIONS_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPipelineExecutableInternalRepresentationsKHR:outputs",
     size: 24,
@@ -408,15 +402,15 @@ pub static GET_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATIONS_KHR_OUTPUTS_LAYOUT: 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pInternalRepresentationCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pInternalRepresentations", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInternalRepresentationCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInternalRepresentations", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPipelineExecutableInternalRepresentationsKHR = unsafe extern "system" fn(Device, Ptr<PipelineExecutableInfoKHR>, Ptr<u32>, Ptr<PipelineExecutableInternalRepresentationKHR>) -> Result;

@@ -2,14 +2,13 @@
 // VK_KHR_pipeline_library.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineLibraryCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub library_count: u32,
     pub p_libraries: Ptr<Pipeline>,
 }
-structure!(PipelineLibraryCreateInfoKHR, PIPELINE_LIBRARY_CREATE_INFO_KHR_LAYOUT, 32);
+structure!(PipelineLibraryCreateInfoKHR, PIPELINE_LIBRARY_CREATE_INFO_KHR_LAYOUT);
 pub static PIPELINE_LIBRARY_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkPipelineLibraryCreateInfoKHR",
     size: 32,
@@ -18,15 +17,15 @@ pub static PIPELINE_LIBRARY_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("libraryCount", 16, 1, Ty::U32).optional(),
-        f("pLibraries", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "libraryCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pLibraries", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };

@@ -2,7 +2,6 @@
 // VK_KHR_portability_subset.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePortabilitySubsetFeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -22,7 +21,7 @@ pub struct PhysicalDevicePortabilitySubsetFeaturesKHR {
     pub triangle_fans: Bool32,
     pub vertex_attribute_access_beyond_stride: Bool32,
 }
-structure!(PhysicalDevicePortabilitySubsetFeaturesKHR, PHYSICAL_DEVICE_PORTABILITY_SUBSET_FEATURES_KHR_LAYOUT, 80);
+structure!(PhysicalDevicePortabilitySubsetFeaturesKHR, PHYSICAL_DEVICE_PORTABILITY_SUBSET_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_PORTABILITY_SUBSET_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePortabilitySubsetFeaturesKHR",
     size: 80,
@@ -31,39 +30,38 @@ pub static PHYSICAL_DEVICE_PORTABILITY_SUBSET_FEATURES_KHR_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("constantAlphaColorBlendFactors", 16, 1, Ty::Bool32),
-        f("events", 20, 1, Ty::Bool32),
-        f("imageViewFormatReinterpretation", 24, 1, Ty::Bool32),
-        f("imageViewFormatSwizzle", 28, 1, Ty::Bool32),
-        f("imageView2DOn3DImage", 32, 1, Ty::Bool32),
-        f("multisampleArrayImage", 36, 1, Ty::Bool32),
-        f("mutableComparisonSamplers", 40, 1, Ty::Bool32),
-        f("pointPolygons", 44, 1, Ty::Bool32),
-        f("samplerMipLodBias", 48, 1, Ty::Bool32),
-        f("separateStencilMaskRef", 52, 1, Ty::Bool32),
-        f("shaderSampleRateInterpolationFunctions", 56, 1, Ty::Bool32),
-        f("tessellationIsolines", 60, 1, Ty::Bool32),
-        f("tessellationPointMode", 64, 1, Ty::Bool32),
-        f("triangleFans", 68, 1, Ty::Bool32),
-        f("vertexAttributeAccessBeyondStride", 72, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "constantAlphaColorBlendFactors", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "events", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageViewFormatReinterpretation", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageViewFormatSwizzle", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageView2DOn3DImage", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "multisampleArrayImage", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "mutableComparisonSamplers", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pointPolygons", at: 44, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerMipLodBias", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "separateStencilMaskRef", at: 52, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderSampleRateInterpolationFunctions", at: 56, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tessellationIsolines", at: 60, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tessellationPointMode", at: 64, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "triangleFans", at: 68, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexAttributeAccessBeyondStride", at: 72, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(76, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 76, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePortabilitySubsetPropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub min_vertex_input_binding_stride_alignment: u32,
 }
-structure!(PhysicalDevicePortabilitySubsetPropertiesKHR, PHYSICAL_DEVICE_PORTABILITY_SUBSET_PROPERTIES_KHR_LAYOUT, 24);
+structure!(PhysicalDevicePortabilitySubsetPropertiesKHR, PHYSICAL_DEVICE_PORTABILITY_SUBSET_PROPERTIES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_PORTABILITY_SUBSET_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePortabilitySubsetPropertiesKHR",
     size: 24,
@@ -72,13 +70,13 @@ pub static PHYSICAL_DEVICE_PORTABILITY_SUBSET_PROPERTIES_KHR_LAYOUT: Layout = La
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("minVertexInputBindingStrideAlignment", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "minVertexInputBindingStrideAlignment", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,14 +2,13 @@
 // VK_KHR_present_id.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PresentIdKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub swapchain_count: u32,
     pub p_present_ids: Ptr<u64>,
 }
-structure!(PresentIdKHR, PRESENT_ID_KHR_LAYOUT, 32);
+structure!(PresentIdKHR, PRESENT_ID_KHR_LAYOUT);
 pub static PRESENT_ID_KHR_LAYOUT: Layout = Layout {
     name: "VkPresentIdKHR",
     size: 32,
@@ -18,27 +17,26 @@ pub static PRESENT_ID_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("swapchainCount", 16, 1, Ty::U32),
-        f("pPresentIds", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "swapchainCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentIds", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePresentIdFeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub present_id: Bool32,
 }
-structure!(PhysicalDevicePresentIdFeaturesKHR, PHYSICAL_DEVICE_PRESENT_ID_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDevicePresentIdFeaturesKHR, PHYSICAL_DEVICE_PRESENT_ID_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_PRESENT_ID_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePresentIdFeaturesKHR",
     size: 24,
@@ -47,13 +45,13 @@ pub static PHYSICAL_DEVICE_PRESENT_ID_FEATURES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("presentId", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "presentId", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

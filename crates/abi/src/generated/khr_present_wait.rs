@@ -2,13 +2,12 @@
 // VK_KHR_present_wait.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePresentWaitFeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub present_wait: Bool32,
 }
-structure!(PhysicalDevicePresentWaitFeaturesKHR, PHYSICAL_DEVICE_PRESENT_WAIT_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDevicePresentWaitFeaturesKHR, PHYSICAL_DEVICE_PRESENT_WAIT_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_PRESENT_WAIT_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePresentWaitFeaturesKHR",
     size: 24,
@@ -17,26 +16,25 @@ pub static PHYSICAL_DEVICE_PRESENT_WAIT_FEATURES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("presentWait", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "presentWait", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct WaitForPresentKHRParams {
     pub device: Device,
     pub swapchain: SwapchainKHR,
     pub present_id: u64,
     pub timeout: u64,
 }
-structure!(WaitForPresentKHRParams, WAIT_FOR_PRESENT_KHR_PARAMS_LAYOUT, 32);
+image!(WaitForPresentKHRParams, WAIT_FOR_PRESENT_KHR_PARAMS_LAYOUT);
 pub static WAIT_FOR_PRESENT_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkWaitForPresentKHR",
     size: 32,
@@ -45,10 +43,10 @@ pub static WAIT_FOR_PRESENT_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("swapchain", 8, 1, Ty::Handle(HandleType::SwapchainKHR)).extern_sync(),
-        f("presentId", 16, 1, Ty::U64),
-        f("timeout", 24, 1, Ty::U64),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "presentId", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "timeout", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -59,11 +57,10 @@ pub static WAIT_FOR_PRESENT_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct WaitForPresentKHROutputs {
     pub result: Result,
 }
-structure!(WaitForPresentKHROutputs, WAIT_FOR_PRESENT_KHR_OUTPUTS_LAYOUT, 8);
+image!(WaitForPresentKHROutputs, WAIT_FOR_PRESENT_KHR_OUTPUTS_LAYOUT);
 pub static WAIT_FOR_PRESENT_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkWaitForPresentKHR:outputs",
     size: 8,
@@ -72,10 +69,10 @@ pub static WAIT_FOR_PRESENT_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnWaitForPresentKHR = unsafe extern "system" fn(Device, SwapchainKHR, u64, u64) -> Result;

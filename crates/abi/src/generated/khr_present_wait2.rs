@@ -2,13 +2,12 @@
 // VK_KHR_present_wait2.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SurfaceCapabilitiesPresentWait2KHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub present_wait2_supported: Bool32,
 }
-structure!(SurfaceCapabilitiesPresentWait2KHR, SURFACE_CAPABILITIES_PRESENT_WAIT2_KHR_LAYOUT, 24);
+structure!(SurfaceCapabilitiesPresentWait2KHR, SURFACE_CAPABILITIES_PRESENT_WAIT2_KHR_LAYOUT);
 pub static SURFACE_CAPABILITIES_PRESENT_WAIT2_KHR_LAYOUT: Layout = Layout {
     name: "VkSurfaceCapabilitiesPresentWait2KHR",
     size: 24,
@@ -17,25 +16,24 @@ pub static SURFACE_CAPABILITIES_PRESENT_WAIT2_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("presentWait2Supported", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "presentWait2Supported", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePresentWait2FeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub present_wait2: Bool32,
 }
-structure!(PhysicalDevicePresentWait2FeaturesKHR, PHYSICAL_DEVICE_PRESENT_WAIT2_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDevicePresentWait2FeaturesKHR, PHYSICAL_DEVICE_PRESENT_WAIT2_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_PRESENT_WAIT2_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePresentWait2FeaturesKHR",
     size: 24,
@@ -44,26 +42,25 @@ pub static PHYSICAL_DEVICE_PRESENT_WAIT2_FEATURES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("presentWait2", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "presentWait2", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PresentWait2InfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub present_id: u64,
     pub timeout: u64,
 }
-structure!(PresentWait2InfoKHR, PRESENT_WAIT2_INFO_KHR_LAYOUT, 32);
+structure!(PresentWait2InfoKHR, PRESENT_WAIT2_INFO_KHR_LAYOUT);
 pub static PRESENT_WAIT2_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkPresentWait2InfoKHR",
     size: 32,
@@ -72,26 +69,25 @@ pub static PRESENT_WAIT2_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("presentId", 16, 1, Ty::U64),
-        f("timeout", 24, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "presentId", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "timeout", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct WaitForPresent2KHRParams {
     pub device: Device,
     pub swapchain: SwapchainKHR,
     pub p_present_wait2_info: Ptr<PresentWait2InfoKHR>,
 }
-structure!(WaitForPresent2KHRParams, WAIT_FOR_PRESENT2_KHR_PARAMS_LAYOUT, 24);
+image!(WaitForPresent2KHRParams, WAIT_FOR_PRESENT2_KHR_PARAMS_LAYOUT);
 pub static WAIT_FOR_PRESENT2_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkWaitForPresent2KHR",
     size: 24,
@@ -100,9 +96,9 @@ pub static WAIT_FOR_PRESENT2_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("swapchain", 8, 1, Ty::Handle(HandleType::SwapchainKHR)).extern_sync(),
-        f("pPresentWait2Info", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PRESENT_WAIT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pPresentWait2Info", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PRESENT_WAIT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -114,11 +110,10 @@ pub static WAIT_FOR_PRESENT2_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct WaitForPresent2KHROutputs {
     pub result: Result,
 }
-structure!(WaitForPresent2KHROutputs, WAIT_FOR_PRESENT2_KHR_OUTPUTS_LAYOUT, 8);
+image!(WaitForPresent2KHROutputs, WAIT_FOR_PRESENT2_KHR_OUTPUTS_LAYOUT);
 pub static WAIT_FOR_PRESENT2_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkWaitForPresent2KHR:outputs",
     size: 8,
@@ -127,10 +122,10 @@ pub static WAIT_FOR_PRESENT2_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnWaitForPresent2KHR = unsafe extern "system" fn(Device, SwapchainKHR, Ptr<PresentWait2InfoKHR>) -> Result;

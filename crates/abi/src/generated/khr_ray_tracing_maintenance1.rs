@@ -2,14 +2,13 @@
 // VK_KHR_ray_tracing_maintenance1.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceRayTracingMaintenance1FeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub ray_tracing_maintenance1: Bool32,
     pub ray_tracing_pipeline_trace_rays_indirect2: Bool32,
 }
-structure!(PhysicalDeviceRayTracingMaintenance1FeaturesKHR, PHYSICAL_DEVICE_RAY_TRACING_MAINTENANCE1_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceRayTracingMaintenance1FeaturesKHR, PHYSICAL_DEVICE_RAY_TRACING_MAINTENANCE1_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_RAY_TRACING_MAINTENANCE1_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceRayTracingMaintenance1FeaturesKHR",
     size: 24,
@@ -18,20 +17,19 @@ pub static PHYSICAL_DEVICE_RAY_TRACING_MAINTENANCE1_FEATURES_KHR_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("rayTracingMaintenance1", 16, 1, Ty::Bool32),
-        f("rayTracingPipelineTraceRaysIndirect2", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "rayTracingMaintenance1", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "rayTracingPipelineTraceRaysIndirect2", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct TraceRaysIndirectCommand2KHR {
     pub raygen_shader_record_address: u64,
     pub raygen_shader_record_size: u64,
@@ -48,7 +46,7 @@ pub struct TraceRaysIndirectCommand2KHR {
     pub height: u32,
     pub depth: u32,
 }
-structure!(TraceRaysIndirectCommand2KHR, TRACE_RAYS_INDIRECT_COMMAND2_KHR_LAYOUT, 104);
+structure!(TraceRaysIndirectCommand2KHR, TRACE_RAYS_INDIRECT_COMMAND2_KHR_LAYOUT);
 pub static TRACE_RAYS_INDIRECT_COMMAND2_KHR_LAYOUT: Layout = Layout {
     name: "VkTraceRaysIndirectCommand2KHR",
     size: 104,
@@ -57,33 +55,32 @@ pub static TRACE_RAYS_INDIRECT_COMMAND2_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("raygenShaderRecordAddress", 0, 1, Ty::DeviceAddress),
-        f("raygenShaderRecordSize", 8, 1, Ty::U64),
-        f("missShaderBindingTableAddress", 16, 1, Ty::DeviceAddress),
-        f("missShaderBindingTableSize", 24, 1, Ty::U64),
-        f("missShaderBindingTableStride", 32, 1, Ty::U64),
-        f("hitShaderBindingTableAddress", 40, 1, Ty::DeviceAddress),
-        f("hitShaderBindingTableSize", 48, 1, Ty::U64),
-        f("hitShaderBindingTableStride", 56, 1, Ty::U64),
-        f("callableShaderBindingTableAddress", 64, 1, Ty::DeviceAddress),
-        f("callableShaderBindingTableSize", 72, 1, Ty::U64),
-        f("callableShaderBindingTableStride", 80, 1, Ty::U64),
-        f("width", 88, 1, Ty::U32),
-        f("height", 92, 1, Ty::U32),
-        f("depth", 96, 1, Ty::U32),
+        Field { name: "raygenShaderRecordAddress", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "raygenShaderRecordSize", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "missShaderBindingTableAddress", at: 16, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "missShaderBindingTableSize", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "missShaderBindingTableStride", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "hitShaderBindingTableAddress", at: 40, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "hitShaderBindingTableSize", at: 48, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "hitShaderBindingTableStride", at: 56, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "callableShaderBindingTableAddress", at: 64, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "callableShaderBindingTableSize", at: 72, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "callableShaderBindingTableStride", at: 80, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "width", at: 88, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "height", at: 92, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depth", at: 96, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(100, 4)],
+    gaps: &[Span { at: 100, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdTraceRaysIndirect2KHRParams {
     pub command_buffer: CommandBuffer,
     pub indirect_device_address: u64,
 }
-structure!(CmdTraceRaysIndirect2KHRParams, CMD_TRACE_RAYS_INDIRECT2_KHR_PARAMS_LAYOUT, 16);
+image!(CmdTraceRaysIndirect2KHRParams, CMD_TRACE_RAYS_INDIRECT2_KHR_PARAMS_LAYOUT);
 pub static CMD_TRACE_RAYS_INDIRECT2_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdTraceRaysIndirect2KHR",
     size: 16,
@@ -92,8 +89,8 @@ pub static CMD_TRACE_RAYS_INDIRECT2_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("indirectDeviceAddress", 8, 1, Ty::DeviceAddress),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "indirectDeviceAddress", at: 8, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

@@ -2,7 +2,6 @@
 // VK_KHR_ray_tracing_pipeline.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RayTracingShaderGroupCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -13,7 +12,7 @@ pub struct RayTracingShaderGroupCreateInfoKHR {
     pub intersection_shader: u32,
     pub p_shader_group_capture_replay_handle: Ptr<Opaque>,
 }
-structure!(RayTracingShaderGroupCreateInfoKHR, RAY_TRACING_SHADER_GROUP_CREATE_INFO_KHR_LAYOUT, 48);
+structure!(RayTracingShaderGroupCreateInfoKHR, RAY_TRACING_SHADER_GROUP_CREATE_INFO_KHR_LAYOUT);
 pub static RAY_TRACING_SHADER_GROUP_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkRayTracingShaderGroupCreateInfoKHR",
     size: 48,
@@ -22,25 +21,24 @@ pub static RAY_TRACING_SHADER_GROUP_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("type", 16, 1, Ty::Enum(&RAY_TRACING_SHADER_GROUP_TYPE_KHR_ENUM)),
-        f("generalShader", 20, 1, Ty::U32),
-        f("closestHitShader", 24, 1, Ty::U32),
-        f("anyHitShader", 28, 1, Ty::U32),
-        f("intersectionShader", 32, 1, Ty::U32),
-        f("pShaderGroupCaptureReplayHandle", 40, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::ShaderGroupCaptureReplayHandle), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "type", at: 16, ty: Ty::Enum(&RAY_TRACING_SHADER_GROUP_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "generalShader", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "closestHitShader", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "anyHitShader", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "intersectionShader", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pShaderGroupCaptureReplayHandle", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::ShaderGroupCaptureReplayHandle), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 40, pointer: &Pointer { to: Target::Blob(Blob::ShaderGroupCaptureReplayHandle), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RayTracingPipelineCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -57,7 +55,7 @@ pub struct RayTracingPipelineCreateInfoKHR {
     pub base_pipeline_handle: Pipeline,
     pub base_pipeline_index: i32,
 }
-structure!(RayTracingPipelineCreateInfoKHR, RAY_TRACING_PIPELINE_CREATE_INFO_KHR_LAYOUT, 104);
+structure!(RayTracingPipelineCreateInfoKHR, RAY_TRACING_PIPELINE_CREATE_INFO_KHR_LAYOUT);
 pub static RAY_TRACING_PIPELINE_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkRayTracingPipelineCreateInfoKHR",
     size: 104,
@@ -66,37 +64,36 @@ pub static RAY_TRACING_PIPELINE_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&PIPELINE_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("stageCount", 20, 1, Ty::U32).optional(),
-        f("pStages", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("groupCount", 32, 1, Ty::U32).optional(),
-        f("pGroups", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RAY_TRACING_SHADER_GROUP_CREATE_INFO_KHR_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("maxPipelineRayRecursionDepth", 48, 1, Ty::U32),
-        f("pLibraryInfo", 56, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_LIBRARY_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pLibraryInterface", 64, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RAY_TRACING_PIPELINE_INTERFACE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pDynamicState", 72, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_DYNAMIC_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("layout", 80, 1, Ty::Handle(HandleType::PipelineLayout)).optional(),
-        f("basePipelineHandle", 88, 1, Ty::Handle(HandleType::Pipeline)).optional(),
-        f("basePipelineIndex", 96, 1, Ty::I32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&PIPELINE_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stageCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStages", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "groupCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pGroups", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RAY_TRACING_SHADER_GROUP_CREATE_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPipelineRayRecursionDepth", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLibraryInfo", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_LIBRARY_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pLibraryInterface", at: 64, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RAY_TRACING_PIPELINE_INTERFACE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDynamicState", at: 72, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_DYNAMIC_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "layout", at: 80, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "basePipelineHandle", at: 88, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "basePipelineIndex", at: 96, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&RAY_TRACING_SHADER_GROUP_CREATE_INFO_KHR_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&RAY_TRACING_SHADER_GROUP_CREATE_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&PIPELINE_LIBRARY_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 64, pointer: &Pointer { to: Target::Struct(&RAY_TRACING_PIPELINE_INTERFACE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 72, pointer: &Pointer { to: Target::Struct(&PIPELINE_DYNAMIC_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Handles { at: 80, count: 1, ty: HandleType::PipelineLayout },
         Work::Handles { at: 88, count: 1, ty: HandleType::Pipeline },
     ],
-    gaps: &[s(4, 4), s(36, 4), s(52, 4), s(100, 4)],
-    keep: &[s(0, 4), s(20, 4), s(32, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }, Span { at: 100, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceRayTracingPipelineFeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -106,7 +103,7 @@ pub struct PhysicalDeviceRayTracingPipelineFeaturesKHR {
     pub ray_tracing_pipeline_trace_rays_indirect: Bool32,
     pub ray_traversal_primitive_culling: Bool32,
 }
-structure!(PhysicalDeviceRayTracingPipelineFeaturesKHR, PHYSICAL_DEVICE_RAY_TRACING_PIPELINE_FEATURES_KHR_LAYOUT, 40);
+structure!(PhysicalDeviceRayTracingPipelineFeaturesKHR, PHYSICAL_DEVICE_RAY_TRACING_PIPELINE_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_RAY_TRACING_PIPELINE_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceRayTracingPipelineFeaturesKHR",
     size: 40,
@@ -115,23 +112,22 @@ pub static PHYSICAL_DEVICE_RAY_TRACING_PIPELINE_FEATURES_KHR_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("rayTracingPipeline", 16, 1, Ty::Bool32),
-        f("rayTracingPipelineShaderGroupHandleCaptureReplay", 20, 1, Ty::Bool32),
-        f("rayTracingPipelineShaderGroupHandleCaptureReplayMixed", 24, 1, Ty::Bool32),
-        f("rayTracingPipelineTraceRaysIndirect", 28, 1, Ty::Bool32),
-        f("rayTraversalPrimitiveCulling", 32, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "rayTracingPipeline", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "rayTracingPipelineShaderGroupHandleCaptureReplay", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "rayTracingPipelineShaderGroupHandleCaptureReplayMixed", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "rayTracingPipelineTraceRaysIndirect", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "rayTraversalPrimitiveCulling", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceRayTracingPipelinePropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -144,7 +140,7 @@ pub struct PhysicalDeviceRayTracingPipelinePropertiesKHR {
     pub shader_group_handle_alignment: u32,
     pub max_ray_hit_attribute_size: u32,
 }
-structure!(PhysicalDeviceRayTracingPipelinePropertiesKHR, PHYSICAL_DEVICE_RAY_TRACING_PIPELINE_PROPERTIES_KHR_LAYOUT, 48);
+structure!(PhysicalDeviceRayTracingPipelinePropertiesKHR, PHYSICAL_DEVICE_RAY_TRACING_PIPELINE_PROPERTIES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_RAY_TRACING_PIPELINE_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceRayTracingPipelinePropertiesKHR",
     size: 48,
@@ -153,32 +149,31 @@ pub static PHYSICAL_DEVICE_RAY_TRACING_PIPELINE_PROPERTIES_KHR_LAYOUT: Layout = 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderGroupHandleSize", 16, 1, Ty::U32),
-        f("maxRayRecursionDepth", 20, 1, Ty::U32),
-        f("maxShaderGroupStride", 24, 1, Ty::U32),
-        f("shaderGroupBaseAlignment", 28, 1, Ty::U32),
-        f("shaderGroupHandleCaptureReplaySize", 32, 1, Ty::U32),
-        f("maxRayDispatchInvocationCount", 36, 1, Ty::U32),
-        f("shaderGroupHandleAlignment", 40, 1, Ty::U32),
-        f("maxRayHitAttributeSize", 44, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderGroupHandleSize", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxRayRecursionDepth", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxShaderGroupStride", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderGroupBaseAlignment", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderGroupHandleCaptureReplaySize", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxRayDispatchInvocationCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderGroupHandleAlignment", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxRayHitAttributeSize", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StridedDeviceAddressRegionKHR {
     pub device_address: u64,
     pub stride: u64,
     pub size: u64,
 }
-structure!(StridedDeviceAddressRegionKHR, STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT, 24);
+structure!(StridedDeviceAddressRegionKHR, STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT);
 pub static STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT: Layout = Layout {
     name: "VkStridedDeviceAddressRegionKHR",
     size: 24,
@@ -187,9 +182,9 @@ pub static STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("deviceAddress", 0, 1, Ty::DeviceAddress).optional(),
-        f("stride", 8, 1, Ty::U64),
-        f("size", 16, 1, Ty::U64),
+        Field { name: "deviceAddress", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stride", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -197,13 +192,12 @@ pub static STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct TraceRaysIndirectCommandKHR {
     pub width: u32,
     pub height: u32,
     pub depth: u32,
 }
-structure!(TraceRaysIndirectCommandKHR, TRACE_RAYS_INDIRECT_COMMAND_KHR_LAYOUT, 12);
+structure!(TraceRaysIndirectCommandKHR, TRACE_RAYS_INDIRECT_COMMAND_KHR_LAYOUT);
 pub static TRACE_RAYS_INDIRECT_COMMAND_KHR_LAYOUT: Layout = Layout {
     name: "VkTraceRaysIndirectCommandKHR",
     size: 12,
@@ -212,9 +206,9 @@ pub static TRACE_RAYS_INDIRECT_COMMAND_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("width", 0, 1, Ty::U32),
-        f("height", 4, 1, Ty::U32),
-        f("depth", 8, 1, Ty::U32),
+        Field { name: "width", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "height", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depth", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -222,14 +216,13 @@ pub static TRACE_RAYS_INDIRECT_COMMAND_KHR_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RayTracingPipelineInterfaceCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_pipeline_ray_payload_size: u32,
     pub max_pipeline_ray_hit_attribute_size: u32,
 }
-structure!(RayTracingPipelineInterfaceCreateInfoKHR, RAY_TRACING_PIPELINE_INTERFACE_CREATE_INFO_KHR_LAYOUT, 24);
+structure!(RayTracingPipelineInterfaceCreateInfoKHR, RAY_TRACING_PIPELINE_INTERFACE_CREATE_INFO_KHR_LAYOUT);
 pub static RAY_TRACING_PIPELINE_INTERFACE_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkRayTracingPipelineInterfaceCreateInfoKHR",
     size: 24,
@@ -238,16 +231,16 @@ pub static RAY_TRACING_PIPELINE_INTERFACE_CREATE_INFO_KHR_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxPipelineRayPayloadSize", 16, 1, Ty::U32),
-        f("maxPipelineRayHitAttributeSize", 20, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxPipelineRayPayloadSize", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPipelineRayHitAttributeSize", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(RayTracingShaderGroupTypeKHR, i32);
@@ -285,7 +278,6 @@ pub static SHADER_GROUP_SHADER_KHR_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdTraceRaysKHRParams {
     pub command_buffer: CommandBuffer,
     pub p_raygen_shader_binding_table: Ptr<StridedDeviceAddressRegionKHR>,
@@ -296,7 +288,7 @@ pub struct CmdTraceRaysKHRParams {
     pub height: u32,
     pub depth: u32,
 }
-structure!(CmdTraceRaysKHRParams, CMD_TRACE_RAYS_KHR_PARAMS_LAYOUT, 56);
+image!(CmdTraceRaysKHRParams, CMD_TRACE_RAYS_KHR_PARAMS_LAYOUT);
 pub static CMD_TRACE_RAYS_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdTraceRaysKHR",
     size: 56,
@@ -305,14 +297,14 @@ pub static CMD_TRACE_RAYS_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pRaygenShaderBindingTable", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pMissShaderBindingTable", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pHitShaderBindingTable", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pCallableShaderBindingTable", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("width", 40, 1, Ty::U32),
-        f("height", 44, 1, Ty::U32),
-        f("depth", 48, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pRaygenShaderBindingTable", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMissShaderBindingTable", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHitShaderBindingTable", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCallableShaderBindingTable", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "width", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "height", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depth", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -321,7 +313,7 @@ pub static CMD_TRACE_RAYS_KHR_PARAMS_LAYOUT: Layout = Layout {
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(52, 4)],
+    gaps: &[Span { at: 52, size: 4 }],
     keep: &[],
 };
 pub type FnCmdTraceRaysKHR = unsafe extern "system" fn(CommandBuffer, Ptr<StridedDeviceAddressRegionKHR>, Ptr<StridedDeviceAddressRegionKHR>, Ptr<StridedDeviceAddressRegionKHR>, Ptr<StridedDeviceAddressRegionKHR>, u32, u32, u32);
@@ -335,7 +327,6 @@ pub static CMD_TRACE_RAYS_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateRayTracingPipelinesKHRParams {
     pub device: Device,
     pub deferred_operation: DeferredOperationKHR,
@@ -345,7 +336,7 @@ pub struct CreateRayTracingPipelinesKHRParams {
     pub p_allocator: Ptr<Opaque>,
     pub p_pipelines: Ptr<Pipeline>,
 }
-structure!(CreateRayTracingPipelinesKHRParams, CREATE_RAY_TRACING_PIPELINES_KHR_PARAMS_LAYOUT, 56);
+image!(CreateRayTracingPipelinesKHRParams, CREATE_RAY_TRACING_PIPELINES_KHR_PARAMS_LAYOUT);
 pub static CREATE_RAY_TRACING_PIPELINES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateRayTracingPipelinesKHR",
     size: 56,
@@ -354,35 +345,34 @@ pub static CREATE_RAY_TRACING_PIPELINES_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("deferredOperation", 8, 1, Ty::Handle(HandleType::DeferredOperationKHR)).optional(),
-        f("pipelineCache", 16, 1, Ty::Handle(HandleType::PipelineCache)).optional().extern_sync(),
-        f("createInfoCount", 24, 1, Ty::U32),
-        f("pCreateInfos", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RAY_TRACING_PIPELINE_CREATE_INFO_KHR_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 40, 1, Ty::Opaque).optional(),
-        f("pPipelines", 48, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deferredOperation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipelineCache", at: 16, ty: Ty::Handle(HandleType::PipelineCache), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "createInfoCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfos", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RAY_TRACING_PIPELINE_CREATE_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 40, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPipelines", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR },
         Work::Handles { at: 16, count: 1, ty: HandleType::PipelineCache },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&RAY_TRACING_PIPELINE_CREATE_INFO_KHR_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&RAY_TRACING_PIPELINE_CREATE_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Opaque { at: 40 },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(28, 4)],
-    keep: &[s(24, 4)],
+    gaps: &[Span { at: 28, size: 4 }],
+    keep: &[Span { at: 24, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateRayTracingPipelinesKHROutputs {
     pub result: Result,
     pub create_info_count: u32,
     pub p_create_infos: Ptr<RayTracingPipelineCreateInfoKHR>,
     pub p_pipelines: Ptr<Pipeline>,
 }
-structure!(CreateRayTracingPipelinesKHROutputs, CREATE_RAY_TRACING_PIPELINES_KHR_OUTPUTS_LAYOUT, 24);
+image!(CreateRayTracingPipelinesKHROutputs, CREATE_RAY_TRACING_PIPELINES_KHR_OUTPUTS_LAYOUT);
 pub static CREATE_RAY_TRACING_PIPELINES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateRayTracingPipelinesKHR:outputs",
     size: 24,
@@ -391,17 +381,17 @@ pub static CREATE_RAY_TRACING_PIPELINES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("createInfoCount", 4, 1, Ty::U32),
-        f("pCreateInfos", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RAY_TRACING_PIPELINE_CREATE_INFO_KHR_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPipelines", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "createInfoCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RAY_TRACING_PIPELINE_CREATE_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelines", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&RAY_TRACING_PIPELINE_CREATE_INFO_KHR_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&RAY_TRACING_PIPELINE_CREATE_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(4, 4)],
+    keep: &[Span { at: 4, size: 4 }],
 };
 pub type FnCreateRayTracingPipelinesKHR = unsafe extern "system" fn(Device, DeferredOperationKHR, PipelineCache, u32, Ptr<RayTracingPipelineCreateInfoKHR>, Ptr<Opaque>, Ptr<Pipeline>) -> Result;
 pub static CREATE_RAY_TRACING_PIPELINES_KHR_COMMAND: CommandDesc = CommandDesc {
@@ -418,7 +408,6 @@ pub static CREATE_RAY_TRACING_PIPELINES_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetRayTracingShaderGroupHandlesKHRParams {
     pub device: Device,
     pub pipeline: Pipeline,
@@ -427,7 +416,7 @@ pub struct GetRayTracingShaderGroupHandlesKHRParams {
     pub data_size: u64,
     pub p_data: Ptr<u8>,
 }
-structure!(GetRayTracingShaderGroupHandlesKHRParams, GET_RAY_TRACING_SHADER_GROUP_HANDLES_KHR_PARAMS_LAYOUT, 40);
+image!(GetRayTracingShaderGroupHandlesKHRParams, GET_RAY_TRACING_SHADER_GROUP_HANDLES_KHR_PARAMS_LAYOUT);
 pub static GET_RAY_TRACING_SHADER_GROUP_HANDLES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetRayTracingShaderGroupHandlesKHR",
     size: 40,
@@ -436,30 +425,29 @@ pub static GET_RAY_TRACING_SHADER_GROUP_HANDLES_KHR_PARAMS_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pipeline", 8, 1, Ty::Handle(HandleType::Pipeline)),
-        f("firstGroup", 16, 1, Ty::U32),
-        f("groupCount", 20, 1, Ty::U32),
-        f("dataSize", 24, 1, Ty::Size),
-        f("pData", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(24, 8)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipeline", at: 8, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstGroup", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "groupCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dataSize", at: 24, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 24, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::Pipeline },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(24, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 24, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(24, 8)],
+    keep: &[Span { at: 24, size: 8 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetRayTracingShaderGroupHandlesKHROutputs {
     pub result: Result,
     pub data_size: u64,
     pub p_data: Ptr<u8>,
 }
-structure!(GetRayTracingShaderGroupHandlesKHROutputs, GET_RAY_TRACING_SHADER_GROUP_HANDLES_KHR_OUTPUTS_LAYOUT, 24);
+image!(GetRayTracingShaderGroupHandlesKHROutputs, GET_RAY_TRACING_SHADER_GROUP_HANDLES_KHR_OUTPUTS_LAYOUT);
 pub static GET_RAY_TRACING_SHADER_GROUP_HANDLES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetRayTracingShaderGroupHandlesKHR:outputs",
     size: 24,
@@ -468,15 +456,15 @@ pub static GET_RAY_TRACING_SHADER_GROUP_HANDLES_KHR_OUTPUTS_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("dataSize", 8, 1, Ty::Size),
-        f("pData", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(8, 8)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dataSize", at: 8, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(8, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(8, 8)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 8, size: 8 }],
 };
 pub type FnGetRayTracingShaderGroupHandlesKHR = unsafe extern "system" fn(Device, Pipeline, u32, u32, u64, Ptr<u8>) -> Result;
 pub static GET_RAY_TRACING_SHADER_GROUP_HANDLES_KHR_COMMAND: CommandDesc = CommandDesc {
@@ -493,7 +481,6 @@ pub static GET_RAY_TRACING_SHADER_GROUP_HANDLES_KHR_COMMAND: CommandDesc = Comma
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetRayTracingCaptureReplayShaderGroupHandlesKHRParams {
     pub device: Device,
     pub pipeline: Pipeline,
@@ -502,7 +489,7 @@ pub struct GetRayTracingCaptureReplayShaderGroupHandlesKHRParams {
     pub data_size: u64,
     pub p_data: Ptr<u8>,
 }
-structure!(GetRayTracingCaptureReplayShaderGroupHandlesKHRParams, GET_RAY_TRACING_CAPTURE_REPLAY_SHADER_GROUP_HANDLES_KHR_PARAMS_LAYOUT, 40);
+image!(GetRayTracingCaptureReplayShaderGroupHandlesKHRParams, GET_RAY_TRACING_CAPTURE_REPLAY_SHADER_GROUP_HANDLES_KHR_PARAMS_LAYOUT);
 pub static GET_RAY_TRACING_CAPTURE_REPLAY_SHADER_GROUP_HANDLES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetRayTracingCaptureReplayShaderGroupHandlesKHR",
     size: 40,
@@ -511,30 +498,29 @@ pub static GET_RAY_TRACING_CAPTURE_REPLAY_SHADER_GROUP_HANDLES_KHR_PARAMS_LAYOUT
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pipeline", 8, 1, Ty::Handle(HandleType::Pipeline)),
-        f("firstGroup", 16, 1, Ty::U32),
-        f("groupCount", 20, 1, Ty::U32),
-        f("dataSize", 24, 1, Ty::Size),
-        f("pData", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(24, 8)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipeline", at: 8, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstGroup", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "groupCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dataSize", at: 24, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 24, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::Pipeline },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(24, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 24, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(24, 8)],
+    keep: &[Span { at: 24, size: 8 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetRayTracingCaptureReplayShaderGroupHandlesKHROutputs {
     pub result: Result,
     pub data_size: u64,
     pub p_data: Ptr<u8>,
 }
-structure!(GetRayTracingCaptureReplayShaderGroupHandlesKHROutputs, GET_RAY_TRACING_CAPTURE_REPLAY_SHADER_GROUP_HANDLES_KHR_OUTPUTS_LAYOUT, 24);
+image!(GetRayTracingCaptureReplayShaderGroupHandlesKHROutputs, GET_RAY_TRACING_CAPTURE_REPLAY_SHADER_GROUP_HANDLES_KHR_OUTPUTS_LAYOUT);
 pub static GET_RAY_TRACING_CAPTURE_REPLAY_SHADER_GROUP_HANDLES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetRayTracingCaptureReplayShaderGroupHandlesKHR:outputs",
     size: 24,
@@ -543,15 +529,15 @@ pub static GET_RAY_TRACING_CAPTURE_REPLAY_SHADER_GROUP_HANDLES_KHR_OUTPUTS_LAYOU
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("dataSize", 8, 1, Ty::Size),
-        f("pData", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(8, 8)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dataSize", at: 8, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(8, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(8, 8)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 8, size: 8 }],
 };
 pub type FnGetRayTracingCaptureReplayShaderGroupHandlesKHR = unsafe extern "system" fn(Device, Pipeline, u32, u32, u64, Ptr<u8>) -> Result;
 pub static GET_RAY_TRACING_CAPTURE_REPLAY_SHADER_GROUP_HANDLES_KHR_COMMAND: CommandDesc = CommandDesc {
@@ -568,7 +554,6 @@ pub static GET_RAY_TRACING_CAPTURE_REPLAY_SHADER_GROUP_HANDLES_KHR_COMMAND: Comm
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdTraceRaysIndirectKHRParams {
     pub command_buffer: CommandBuffer,
     pub p_raygen_shader_binding_table: Ptr<StridedDeviceAddressRegionKHR>,
@@ -577,7 +562,7 @@ pub struct CmdTraceRaysIndirectKHRParams {
     pub p_callable_shader_binding_table: Ptr<StridedDeviceAddressRegionKHR>,
     pub indirect_device_address: u64,
 }
-structure!(CmdTraceRaysIndirectKHRParams, CMD_TRACE_RAYS_INDIRECT_KHR_PARAMS_LAYOUT, 48);
+image!(CmdTraceRaysIndirectKHRParams, CMD_TRACE_RAYS_INDIRECT_KHR_PARAMS_LAYOUT);
 pub static CMD_TRACE_RAYS_INDIRECT_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdTraceRaysIndirectKHR",
     size: 48,
@@ -586,12 +571,12 @@ pub static CMD_TRACE_RAYS_INDIRECT_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pRaygenShaderBindingTable", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pMissShaderBindingTable", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pHitShaderBindingTable", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pCallableShaderBindingTable", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("indirectDeviceAddress", 40, 1, Ty::DeviceAddress),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pRaygenShaderBindingTable", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMissShaderBindingTable", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHitShaderBindingTable", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCallableShaderBindingTable", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indirectDeviceAddress", at: 40, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -614,14 +599,13 @@ pub static CMD_TRACE_RAYS_INDIRECT_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetRayTracingShaderGroupStackSizeKHRParams {
     pub device: Device,
     pub pipeline: Pipeline,
     pub group: u32,
     pub group_shader: ShaderGroupShaderKHR,
 }
-structure!(GetRayTracingShaderGroupStackSizeKHRParams, GET_RAY_TRACING_SHADER_GROUP_STACK_SIZE_KHR_PARAMS_LAYOUT, 24);
+image!(GetRayTracingShaderGroupStackSizeKHRParams, GET_RAY_TRACING_SHADER_GROUP_STACK_SIZE_KHR_PARAMS_LAYOUT);
 pub static GET_RAY_TRACING_SHADER_GROUP_STACK_SIZE_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetRayTracingShaderGroupStackSizeKHR",
     size: 24,
@@ -630,10 +614,10 @@ pub static GET_RAY_TRACING_SHADER_GROUP_STACK_SIZE_KHR_PARAMS_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pipeline", 8, 1, Ty::Handle(HandleType::Pipeline)),
-        f("group", 16, 1, Ty::U32),
-        f("groupShader", 20, 1, Ty::Enum(&SHADER_GROUP_SHADER_KHR_ENUM)),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipeline", at: 8, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "group", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "groupShader", at: 20, ty: Ty::Enum(&SHADER_GROUP_SHADER_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -644,11 +628,10 @@ pub static GET_RAY_TRACING_SHADER_GROUP_STACK_SIZE_KHR_PARAMS_LAYOUT: Layout = L
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetRayTracingShaderGroupStackSizeKHROutputs {
     pub result: u64,
 }
-structure!(GetRayTracingShaderGroupStackSizeKHROutputs, GET_RAY_TRACING_SHADER_GROUP_STACK_SIZE_KHR_OUTPUTS_LAYOUT, 8);
+image!(GetRayTracingShaderGroupStackSizeKHROutputs, GET_RAY_TRACING_SHADER_GROUP_STACK_SIZE_KHR_OUTPUTS_LAYOUT);
 pub static GET_RAY_TRACING_SHADER_GROUP_STACK_SIZE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetRayTracingShaderGroupStackSizeKHR:outputs",
     size: 8,
@@ -657,7 +640,7 @@ pub static GET_RAY_TRACING_SHADER_GROUP_STACK_SIZE_KHR_OUTPUTS_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::U64),
+        Field { name: "result", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -678,12 +661,11 @@ pub static GET_RAY_TRACING_SHADER_GROUP_STACK_SIZE_KHR_COMMAND: CommandDesc = Co
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetRayTracingPipelineStackSizeKHRParams {
     pub command_buffer: CommandBuffer,
     pub pipeline_stack_size: u32,
 }
-structure!(CmdSetRayTracingPipelineStackSizeKHRParams, CMD_SET_RAY_TRACING_PIPELINE_STACK_SIZE_KHR_PARAMS_LAYOUT, 16);
+image!(CmdSetRayTracingPipelineStackSizeKHRParams, CMD_SET_RAY_TRACING_PIPELINE_STACK_SIZE_KHR_PARAMS_LAYOUT);
 pub static CMD_SET_RAY_TRACING_PIPELINE_STACK_SIZE_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetRayTracingPipelineStackSizeKHR",
     size: 16,
@@ -692,13 +674,13 @@ pub static CMD_SET_RAY_TRACING_PIPELINE_STACK_SIZE_KHR_PARAMS_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pipelineStackSize", 8, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pipelineStackSize", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetRayTracingPipelineStackSizeKHR = unsafe extern "system" fn(CommandBuffer, u32);

@@ -2,13 +2,12 @@
 // VK_KHR_shader_abort.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderAbortFeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_abort: Bool32,
 }
-structure!(PhysicalDeviceShaderAbortFeaturesKHR, PHYSICAL_DEVICE_SHADER_ABORT_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceShaderAbortFeaturesKHR, PHYSICAL_DEVICE_SHADER_ABORT_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_ABORT_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderAbortFeaturesKHR",
     size: 24,
@@ -17,26 +16,25 @@ pub static PHYSICAL_DEVICE_SHADER_ABORT_FEATURES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderAbort", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderAbort", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceFaultShaderAbortMessageInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub message_data_size: u64,
     pub p_message_data: Ptr<u8>,
 }
-structure!(DeviceFaultShaderAbortMessageInfoKHR, DEVICE_FAULT_SHADER_ABORT_MESSAGE_INFO_KHR_LAYOUT, 32);
+structure!(DeviceFaultShaderAbortMessageInfoKHR, DEVICE_FAULT_SHADER_ABORT_MESSAGE_INFO_KHR_LAYOUT);
 pub static DEVICE_FAULT_SHADER_ABORT_MESSAGE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkDeviceFaultShaderAbortMessageInfoKHR",
     size: 32,
@@ -45,27 +43,26 @@ pub static DEVICE_FAULT_SHADER_ABORT_MESSAGE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("messageDataSize", 16, 1, Ty::U64).optional(),
-        f("pMessageData", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(16, 8)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "messageDataSize", at: 16, ty: Ty::U64, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pMessageData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(16, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(16, 8)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 8 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderAbortPropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_shader_abort_message_size: u64,
 }
-structure!(PhysicalDeviceShaderAbortPropertiesKHR, PHYSICAL_DEVICE_SHADER_ABORT_PROPERTIES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceShaderAbortPropertiesKHR, PHYSICAL_DEVICE_SHADER_ABORT_PROPERTIES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_ABORT_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderAbortPropertiesKHR",
     size: 24,
@@ -74,13 +71,13 @@ pub static PHYSICAL_DEVICE_SHADER_ABORT_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxShaderAbortMessageSize", 16, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxShaderAbortMessageSize", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,7 +2,6 @@
 // VK_KHR_shader_bfloat16.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderBfloat16FeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct PhysicalDeviceShaderBfloat16FeaturesKHR {
     pub shader_b_float16_dot_product: Bool32,
     pub shader_b_float16_cooperative_matrix: Bool32,
 }
-structure!(PhysicalDeviceShaderBfloat16FeaturesKHR, PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR_LAYOUT, 32);
+structure!(PhysicalDeviceShaderBfloat16FeaturesKHR, PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderBfloat16FeaturesKHR",
     size: 32,
@@ -19,15 +18,15 @@ pub static PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderBFloat16Type", 16, 1, Ty::Bool32),
-        f("shaderBFloat16DotProduct", 20, 1, Ty::Bool32),
-        f("shaderBFloat16CooperativeMatrix", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderBFloat16Type", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderBFloat16DotProduct", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderBFloat16CooperativeMatrix", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

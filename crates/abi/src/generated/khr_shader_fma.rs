@@ -2,7 +2,6 @@
 // VK_KHR_shader_fma.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderFmaFeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct PhysicalDeviceShaderFmaFeaturesKHR {
     pub shader_fma_float32: Bool32,
     pub shader_fma_float64: Bool32,
 }
-structure!(PhysicalDeviceShaderFmaFeaturesKHR, PHYSICAL_DEVICE_SHADER_FMA_FEATURES_KHR_LAYOUT, 32);
+structure!(PhysicalDeviceShaderFmaFeaturesKHR, PHYSICAL_DEVICE_SHADER_FMA_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_FMA_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderFmaFeaturesKHR",
     size: 32,
@@ -19,15 +18,15 @@ pub static PHYSICAL_DEVICE_SHADER_FMA_FEATURES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderFmaFloat16", 16, 1, Ty::Bool32),
-        f("shaderFmaFloat32", 20, 1, Ty::Bool32),
-        f("shaderFmaFloat64", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderFmaFloat16", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderFmaFloat32", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderFmaFloat64", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,13 +2,12 @@
 // VK_KHR_shared_presentable_image.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SharedPresentSurfaceCapabilitiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shared_present_supported_usage_flags: ImageUsageFlags,
 }
-structure!(SharedPresentSurfaceCapabilitiesKHR, SHARED_PRESENT_SURFACE_CAPABILITIES_KHR_LAYOUT, 24);
+structure!(SharedPresentSurfaceCapabilitiesKHR, SHARED_PRESENT_SURFACE_CAPABILITIES_KHR_LAYOUT);
 pub static SHARED_PRESENT_SURFACE_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     name: "VkSharedPresentSurfaceCapabilitiesKHR",
     size: 24,
@@ -17,24 +16,23 @@ pub static SHARED_PRESENT_SURFACE_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("sharedPresentSupportedUsageFlags", 16, 1, Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sharedPresentSupportedUsageFlags", at: 16, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetSwapchainStatusKHRParams {
     pub device: Device,
     pub swapchain: SwapchainKHR,
 }
-structure!(GetSwapchainStatusKHRParams, GET_SWAPCHAIN_STATUS_KHR_PARAMS_LAYOUT, 16);
+image!(GetSwapchainStatusKHRParams, GET_SWAPCHAIN_STATUS_KHR_PARAMS_LAYOUT);
 pub static GET_SWAPCHAIN_STATUS_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetSwapchainStatusKHR",
     size: 16,
@@ -43,8 +41,8 @@ pub static GET_SWAPCHAIN_STATUS_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("swapchain", 8, 1, Ty::Handle(HandleType::SwapchainKHR)).extern_sync(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -55,11 +53,10 @@ pub static GET_SWAPCHAIN_STATUS_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetSwapchainStatusKHROutputs {
     pub result: Result,
 }
-structure!(GetSwapchainStatusKHROutputs, GET_SWAPCHAIN_STATUS_KHR_OUTPUTS_LAYOUT, 8);
+image!(GetSwapchainStatusKHROutputs, GET_SWAPCHAIN_STATUS_KHR_OUTPUTS_LAYOUT);
 pub static GET_SWAPCHAIN_STATUS_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetSwapchainStatusKHR:outputs",
     size: 8,
@@ -68,10 +65,10 @@ pub static GET_SWAPCHAIN_STATUS_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetSwapchainStatusKHR = unsafe extern "system" fn(Device, SwapchainKHR) -> Result;

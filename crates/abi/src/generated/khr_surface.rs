@@ -4,7 +4,6 @@
 newtype!(SurfaceKHR, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SurfaceCapabilitiesKHR {
     pub min_image_count: u32,
     pub max_image_count: u32,
@@ -17,7 +16,7 @@ pub struct SurfaceCapabilitiesKHR {
     pub supported_composite_alpha: CompositeAlphaFlagsKHR,
     pub supported_usage_flags: ImageUsageFlags,
 }
-structure!(SurfaceCapabilitiesKHR, SURFACE_CAPABILITIES_KHR_LAYOUT, 52);
+structure!(SurfaceCapabilitiesKHR, SURFACE_CAPABILITIES_KHR_LAYOUT);
 pub static SURFACE_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     name: "VkSurfaceCapabilitiesKHR",
     size: 52,
@@ -26,16 +25,16 @@ pub static SURFACE_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("minImageCount", 0, 1, Ty::U32),
-        f("maxImageCount", 4, 1, Ty::U32),
-        f("currentExtent", 8, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("minImageExtent", 16, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("maxImageExtent", 24, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("maxImageArrayLayers", 32, 1, Ty::U32),
-        f("supportedTransforms", 36, 1, Ty::Flags(&SURFACE_TRANSFORM_FLAG_BITS_KHR_ENUM)),
-        f("currentTransform", 40, 1, Ty::Flags(&SURFACE_TRANSFORM_FLAG_BITS_KHR_ENUM)),
-        f("supportedCompositeAlpha", 44, 1, Ty::Flags(&COMPOSITE_ALPHA_FLAG_BITS_KHR_ENUM)),
-        f("supportedUsageFlags", 48, 1, Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM)),
+        Field { name: "minImageCount", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxImageCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "currentExtent", at: 8, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minImageExtent", at: 16, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxImageExtent", at: 24, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxImageArrayLayers", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "supportedTransforms", at: 36, ty: Ty::Flags(&SURFACE_TRANSFORM_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "currentTransform", at: 40, ty: Ty::Flags(&SURFACE_TRANSFORM_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "supportedCompositeAlpha", at: 44, ty: Ty::Flags(&COMPOSITE_ALPHA_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "supportedUsageFlags", at: 48, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -43,12 +42,11 @@ pub static SURFACE_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SurfaceFormatKHR {
     pub format: Format,
     pub color_space: ColorSpaceKHR,
 }
-structure!(SurfaceFormatKHR, SURFACE_FORMAT_KHR_LAYOUT, 8);
+structure!(SurfaceFormatKHR, SURFACE_FORMAT_KHR_LAYOUT);
 pub static SURFACE_FORMAT_KHR_LAYOUT: Layout = Layout {
     name: "VkSurfaceFormatKHR",
     size: 8,
@@ -57,8 +55,8 @@ pub static SURFACE_FORMAT_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("format", 0, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("colorSpace", 4, 1, Ty::Enum(&COLOR_SPACE_KHR_ENUM)),
+        Field { name: "format", at: 0, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "colorSpace", at: 4, ty: Ty::Enum(&COLOR_SPACE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -151,13 +149,12 @@ pub static COMPOSITE_ALPHA_FLAG_BITS_KHR_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroySurfaceKHRParams {
     pub instance: Instance,
     pub surface: SurfaceKHR,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroySurfaceKHRParams, DESTROY_SURFACE_KHR_PARAMS_LAYOUT, 24);
+image!(DestroySurfaceKHRParams, DESTROY_SURFACE_KHR_PARAMS_LAYOUT);
 pub static DESTROY_SURFACE_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroySurfaceKHR",
     size: 24,
@@ -166,9 +163,9 @@ pub static DESTROY_SURFACE_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("instance", 0, 1, Ty::Handle(HandleType::Instance)),
-        f("surface", 8, 1, Ty::Handle(HandleType::SurfaceKHR)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "surface", at: 8, ty: Ty::Handle(HandleType::SurfaceKHR), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Instance },
@@ -189,14 +186,13 @@ pub static DESTROY_SURFACE_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceSurfaceSupportKHRParams {
     pub physical_device: PhysicalDevice,
     pub queue_family_index: u32,
     pub surface: SurfaceKHR,
     pub p_supported: Ptr<Bool32>,
 }
-structure!(GetPhysicalDeviceSurfaceSupportKHRParams, GET_PHYSICAL_DEVICE_SURFACE_SUPPORT_KHR_PARAMS_LAYOUT, 32);
+image!(GetPhysicalDeviceSurfaceSupportKHRParams, GET_PHYSICAL_DEVICE_SURFACE_SUPPORT_KHR_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_SURFACE_SUPPORT_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceSurfaceSupportKHR",
     size: 32,
@@ -205,27 +201,26 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_SUPPORT_KHR_PARAMS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("queueFamilyIndex", 8, 1, Ty::U32),
-        f("surface", 16, 1, Ty::Handle(HandleType::SurfaceKHR)),
-        f("pSupported", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queueFamilyIndex", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "surface", at: 16, ty: Ty::Handle(HandleType::SurfaceKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSupported", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Handles { at: 16, count: 1, ty: HandleType::SurfaceKHR },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceSurfaceSupportKHROutputs {
     pub result: Result,
     pub p_supported: Ptr<Bool32>,
 }
-structure!(GetPhysicalDeviceSurfaceSupportKHROutputs, GET_PHYSICAL_DEVICE_SURFACE_SUPPORT_KHR_OUTPUTS_LAYOUT, 16);
+image!(GetPhysicalDeviceSurfaceSupportKHROutputs, GET_PHYSICAL_DEVICE_SURFACE_SUPPORT_KHR_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_SURFACE_SUPPORT_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceSurfaceSupportKHR:outputs",
     size: 16,
@@ -234,13 +229,13 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_SUPPORT_KHR_OUTPUTS_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pSupported", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSupported", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceSurfaceSupportKHR = unsafe extern "system" fn(PhysicalDevice, u32, SurfaceKHR, Ptr<Bool32>) -> Result;
@@ -258,13 +253,12 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_SUPPORT_KHR_COMMAND: CommandDesc = Comman
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceSurfaceCapabilitiesKHRParams {
     pub physical_device: PhysicalDevice,
     pub surface: SurfaceKHR,
     pub p_surface_capabilities: Ptr<SurfaceCapabilitiesKHR>,
 }
-structure!(GetPhysicalDeviceSurfaceCapabilitiesKHRParams, GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES_KHR_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceSurfaceCapabilitiesKHRParams, GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES_KHR_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceSurfaceCapabilitiesKHR",
     size: 24,
@@ -273,9 +267,9 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES_KHR_PARAMS_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("surface", 8, 1, Ty::Handle(HandleType::SurfaceKHR)),
-        f("pSurfaceCapabilities", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "surface", at: 8, ty: Ty::Handle(HandleType::SurfaceKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurfaceCapabilities", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -287,12 +281,11 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES_KHR_PARAMS_LAYOUT: Layout = 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceSurfaceCapabilitiesKHROutputs {
     pub result: Result,
     pub p_surface_capabilities: Ptr<SurfaceCapabilitiesKHR>,
 }
-structure!(GetPhysicalDeviceSurfaceCapabilitiesKHROutputs, GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES_KHR_OUTPUTS_LAYOUT, 16);
+image!(GetPhysicalDeviceSurfaceCapabilitiesKHROutputs, GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES_KHR_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceSurfaceCapabilitiesKHR:outputs",
     size: 16,
@@ -301,13 +294,13 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES_KHR_OUTPUTS_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pSurfaceCapabilities", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurfaceCapabilities", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SURFACE_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceSurfaceCapabilitiesKHR = unsafe extern "system" fn(PhysicalDevice, SurfaceKHR, Ptr<SurfaceCapabilitiesKHR>) -> Result;
@@ -325,14 +318,13 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES_KHR_COMMAND: CommandDesc = C
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceSurfaceFormatsKHRParams {
     pub physical_device: PhysicalDevice,
     pub surface: SurfaceKHR,
     pub p_surface_format_count: Ptr<u32>,
     pub p_surface_formats: Ptr<SurfaceFormatKHR>,
 }
-structure!(GetPhysicalDeviceSurfaceFormatsKHRParams, GET_PHYSICAL_DEVICE_SURFACE_FORMATS_KHR_PARAMS_LAYOUT, 32);
+image!(GetPhysicalDeviceSurfaceFormatsKHRParams, GET_PHYSICAL_DEVICE_SURFACE_FORMATS_KHR_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_SURFACE_FORMATS_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceSurfaceFormatsKHR",
     size: 32,
@@ -341,29 +333,28 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_FORMATS_KHR_PARAMS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("surface", 8, 1, Ty::Handle(HandleType::SurfaceKHR)).optional(),
-        f("pSurfaceFormatCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSurfaceFormats", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_FORMAT_KHR_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "surface", at: 8, ty: Ty::Handle(HandleType::SurfaceKHR), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSurfaceFormatCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurfaceFormats", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_FORMAT_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Handles { at: 8, count: 1, ty: HandleType::SurfaceKHR },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SURFACE_FORMAT_KHR_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SURFACE_FORMAT_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceSurfaceFormatsKHROutputs {
     pub result: Result,
     pub p_surface_format_count: Ptr<u32>,
     pub p_surface_formats: Ptr<SurfaceFormatKHR>,
 }
-structure!(GetPhysicalDeviceSurfaceFormatsKHROutputs, GET_PHYSICAL_DEVICE_SURFACE_FORMATS_KHR_OUTPUTS_LAYOUT, 24);
+image!(GetPhysicalDeviceSurfaceFormatsKHROutputs, GET_PHYSICAL_DEVICE_SURFACE_FORMATS_KHR_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_SURFACE_FORMATS_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceSurfaceFormatsKHR:outputs",
     size: 24,
@@ -372,15 +363,15 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_FORMATS_KHR_OUTPUTS_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pSurfaceFormatCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSurfaceFormats", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_FORMAT_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurfaceFormatCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurfaceFormats", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_FORMAT_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SURFACE_FORMAT_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SURFACE_FORMAT_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceSurfaceFormatsKHR = unsafe extern "system" fn(PhysicalDevice, SurfaceKHR, Ptr<u32>, Ptr<SurfaceFormatKHR>) -> Result;
@@ -398,14 +389,13 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_FORMATS_KHR_COMMAND: CommandDesc = Comman
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceSurfacePresentModesKHRParams {
     pub physical_device: PhysicalDevice,
     pub surface: SurfaceKHR,
     pub p_present_mode_count: Ptr<u32>,
     pub p_present_modes: Ptr<PresentModeKHR>,
 }
-structure!(GetPhysicalDeviceSurfacePresentModesKHRParams, GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES_KHR_PARAMS_LAYOUT, 32);
+image!(GetPhysicalDeviceSurfacePresentModesKHRParams, GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES_KHR_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceSurfacePresentModesKHR",
     size: 32,
@@ -414,29 +404,28 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES_KHR_PARAMS_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("surface", 8, 1, Ty::Handle(HandleType::SurfaceKHR)).optional(),
-        f("pPresentModeCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPresentModes", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "surface", at: 8, ty: Ty::Handle(HandleType::SurfaceKHR), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPresentModeCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentModes", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Handles { at: 8, count: 1, ty: HandleType::SurfaceKHR },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceSurfacePresentModesKHROutputs {
     pub result: Result,
     pub p_present_mode_count: Ptr<u32>,
     pub p_present_modes: Ptr<PresentModeKHR>,
 }
-structure!(GetPhysicalDeviceSurfacePresentModesKHROutputs, GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES_KHR_OUTPUTS_LAYOUT, 24);
+image!(GetPhysicalDeviceSurfacePresentModesKHROutputs, GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES_KHR_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceSurfacePresentModesKHR:outputs",
     size: 24,
@@ -445,15 +434,15 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES_KHR_OUTPUTS_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPresentModeCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPresentModes", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentModeCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentModes", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceSurfacePresentModesKHR = unsafe extern "system" fn(PhysicalDevice, SurfaceKHR, Ptr<u32>, Ptr<PresentModeKHR>) -> Result;

@@ -2,7 +2,6 @@
 // VK_KHR_swapchain.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SwapchainCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -23,7 +22,7 @@ pub struct SwapchainCreateInfoKHR {
     pub clipped: Bool32,
     pub old_swapchain: SwapchainKHR,
 }
-structure!(SwapchainCreateInfoKHR, SWAPCHAIN_CREATE_INFO_KHR_LAYOUT, 104);
+structure!(SwapchainCreateInfoKHR, SWAPCHAIN_CREATE_INFO_KHR_LAYOUT);
 pub static SWAPCHAIN_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkSwapchainCreateInfoKHR",
     size: 104,
@@ -32,39 +31,38 @@ pub static SWAPCHAIN_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&SWAPCHAIN_CREATE_FLAG_BITS_KHR_ENUM)).optional(),
-        f("surface", 24, 1, Ty::Handle(HandleType::SurfaceKHR)).extern_sync(),
-        f("minImageCount", 32, 1, Ty::U32),
-        f("imageFormat", 36, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("imageColorSpace", 40, 1, Ty::Enum(&COLOR_SPACE_KHR_ENUM)),
-        f("imageExtent", 44, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("imageArrayLayers", 52, 1, Ty::U32),
-        f("imageUsage", 56, 1, Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM)),
-        f("imageSharingMode", 60, 1, Ty::Enum(&SHARING_MODE_ENUM)),
-        f("queueFamilyIndexCount", 64, 1, Ty::U32).optional(),
-        f("pQueueFamilyIndices", 72, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(64, 4)), read: Read::Is(here(60, 4), &[1]), direction: Direction::In, stride: None })),
-        f("preTransform", 80, 1, Ty::Flags(&SURFACE_TRANSFORM_FLAG_BITS_KHR_ENUM)),
-        f("compositeAlpha", 84, 1, Ty::Flags(&COMPOSITE_ALPHA_FLAG_BITS_KHR_ENUM)),
-        f("presentMode", 88, 1, Ty::Enum(&PRESENT_MODE_KHR_ENUM)),
-        f("clipped", 92, 1, Ty::Bool32),
-        f("oldSwapchain", 96, 1, Ty::Handle(HandleType::SwapchainKHR)).optional().extern_sync(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&SWAPCHAIN_CREATE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "surface", at: 24, ty: Ty::Handle(HandleType::SurfaceKHR), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "minImageCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageFormat", at: 36, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageColorSpace", at: 40, ty: Ty::Enum(&COLOR_SPACE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageExtent", at: 44, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageArrayLayers", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageUsage", at: 56, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageSharingMode", at: 60, ty: Ty::Enum(&SHARING_MODE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queueFamilyIndexCount", at: 64, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pQueueFamilyIndices", at: 72, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Is(Place { through: Place::HERE, at: 60, width: 4 }, &[1]), direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preTransform", at: 80, ty: Ty::Flags(&SURFACE_TRANSFORM_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "compositeAlpha", at: 84, ty: Ty::Flags(&COMPOSITE_ALPHA_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "presentMode", at: 88, ty: Ty::Enum(&PRESENT_MODE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "clipped", at: 92, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "oldSwapchain", at: 96, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: true, is_extern_sync: true },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::SurfaceKHR },
-        Work::Pointer { at: 72, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(64, 4)), read: Read::Is(here(60, 4), &[1]), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 72, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Is(Place { through: Place::HERE, at: 60, width: 4 }, &[1]), direction: Direction::In, stride: None } },
         Work::Handles { at: 96, count: 1, ty: HandleType::SwapchainKHR },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(68, 4)],
-    keep: &[s(0, 4), s(64, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 68, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 64, size: 4 }],
 };
 
 newtype!(SwapchainKHR, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PresentInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -75,7 +73,7 @@ pub struct PresentInfoKHR {
     pub p_image_indices: Ptr<u32>,
     pub p_results: Ptr<Result>,
 }
-structure!(PresentInfoKHR, PRESENT_INFO_KHR_LAYOUT, 64);
+structure!(PresentInfoKHR, PRESENT_INFO_KHR_LAYOUT);
 pub static PRESENT_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkPresentInfoKHR",
     size: 64,
@@ -84,24 +82,24 @@ pub static PRESENT_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("waitSemaphoreCount", 16, 1, Ty::U32).optional(),
-        f("pWaitSemaphores", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })).extern_sync(),
-        f("swapchainCount", 32, 1, Ty::U32),
-        f("pSwapchains", 40, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })).extern_sync(),
-        f("pImageIndices", 48, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pResults", 56, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "waitSemaphoreCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pWaitSemaphores", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "swapchainCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSwapchains", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pImageIndices", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pResults", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Semaphore), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4)],
-    keep: &[s(0, 4), s(16, 4), s(32, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 newtype!(SwapchainCreateFlagsKHR, u32);
@@ -132,14 +130,13 @@ pub static SWAPCHAIN_CREATE_FLAG_BITS_KHR_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateSwapchainKHRParams {
     pub device: Device,
     pub p_create_info: Ptr<SwapchainCreateInfoKHR>,
     pub p_allocator: Ptr<Opaque>,
     pub p_swapchain: Ptr<SwapchainKHR>,
 }
-structure!(CreateSwapchainKHRParams, CREATE_SWAPCHAIN_KHR_PARAMS_LAYOUT, 32);
+image!(CreateSwapchainKHRParams, CREATE_SWAPCHAIN_KHR_PARAMS_LAYOUT);
 pub static CREATE_SWAPCHAIN_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateSwapchainKHR",
     size: 32,
@@ -148,10 +145,10 @@ pub static CREATE_SWAPCHAIN_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SWAPCHAIN_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pSwapchain", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SWAPCHAIN_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSwapchain", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -164,12 +161,11 @@ pub static CREATE_SWAPCHAIN_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateSwapchainKHROutputs {
     pub result: Result,
     pub p_swapchain: Ptr<SwapchainKHR>,
 }
-structure!(CreateSwapchainKHROutputs, CREATE_SWAPCHAIN_KHR_OUTPUTS_LAYOUT, 16);
+image!(CreateSwapchainKHROutputs, CREATE_SWAPCHAIN_KHR_OUTPUTS_LAYOUT);
 pub static CREATE_SWAPCHAIN_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateSwapchainKHR:outputs",
     size: 16,
@@ -178,13 +174,13 @@ pub static CREATE_SWAPCHAIN_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pSwapchain", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSwapchain", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateSwapchainKHR = unsafe extern "system" fn(Device, Ptr<SwapchainCreateInfoKHR>, Ptr<Opaque>, Ptr<SwapchainKHR>) -> Result;
@@ -202,13 +198,12 @@ pub static CREATE_SWAPCHAIN_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroySwapchainKHRParams {
     pub device: Device,
     pub swapchain: SwapchainKHR,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroySwapchainKHRParams, DESTROY_SWAPCHAIN_KHR_PARAMS_LAYOUT, 24);
+image!(DestroySwapchainKHRParams, DESTROY_SWAPCHAIN_KHR_PARAMS_LAYOUT);
 pub static DESTROY_SWAPCHAIN_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroySwapchainKHR",
     size: 24,
@@ -217,9 +212,9 @@ pub static DESTROY_SWAPCHAIN_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("swapchain", 8, 1, Ty::Handle(HandleType::SwapchainKHR)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -240,14 +235,13 @@ pub static DESTROY_SWAPCHAIN_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetSwapchainImagesKHRParams {
     pub device: Device,
     pub swapchain: SwapchainKHR,
     pub p_swapchain_image_count: Ptr<u32>,
     pub p_swapchain_images: Ptr<Image>,
 }
-structure!(GetSwapchainImagesKHRParams, GET_SWAPCHAIN_IMAGES_KHR_PARAMS_LAYOUT, 32);
+image!(GetSwapchainImagesKHRParams, GET_SWAPCHAIN_IMAGES_KHR_PARAMS_LAYOUT);
 pub static GET_SWAPCHAIN_IMAGES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetSwapchainImagesKHR",
     size: 32,
@@ -256,29 +250,28 @@ pub static GET_SWAPCHAIN_IMAGES_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("swapchain", 8, 1, Ty::Handle(HandleType::SwapchainKHR)),
-        f("pSwapchainImageCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSwapchainImages", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Image), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSwapchainImageCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSwapchainImages", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Image), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Image), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::Image), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetSwapchainImagesKHROutputs {
     pub result: Result,
     pub p_swapchain_image_count: Ptr<u32>,
     pub p_swapchain_images: Ptr<Image>,
 }
-structure!(GetSwapchainImagesKHROutputs, GET_SWAPCHAIN_IMAGES_KHR_OUTPUTS_LAYOUT, 24);
+image!(GetSwapchainImagesKHROutputs, GET_SWAPCHAIN_IMAGES_KHR_OUTPUTS_LAYOUT);
 pub static GET_SWAPCHAIN_IMAGES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetSwapchainImagesKHR:outputs",
     size: 24,
@@ -287,15 +280,15 @@ pub static GET_SWAPCHAIN_IMAGES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pSwapchainImageCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSwapchainImages", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Image), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSwapchainImageCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSwapchainImages", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Image), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Image), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Image), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetSwapchainImagesKHR = unsafe extern "system" fn(Device, SwapchainKHR, Ptr<u32>, Ptr<Image>) -> Result;
@@ -313,7 +306,6 @@ pub static GET_SWAPCHAIN_IMAGES_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct AcquireNextImageKHRParams {
     pub device: Device,
     pub swapchain: SwapchainKHR,
@@ -322,7 +314,7 @@ pub struct AcquireNextImageKHRParams {
     pub fence: Fence,
     pub p_image_index: Ptr<u32>,
 }
-structure!(AcquireNextImageKHRParams, ACQUIRE_NEXT_IMAGE_KHR_PARAMS_LAYOUT, 48);
+image!(AcquireNextImageKHRParams, ACQUIRE_NEXT_IMAGE_KHR_PARAMS_LAYOUT);
 pub static ACQUIRE_NEXT_IMAGE_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkAcquireNextImageKHR",
     size: 48,
@@ -331,12 +323,12 @@ pub static ACQUIRE_NEXT_IMAGE_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("swapchain", 8, 1, Ty::Handle(HandleType::SwapchainKHR)).extern_sync(),
-        f("timeout", 16, 1, Ty::U64),
-        f("semaphore", 24, 1, Ty::Handle(HandleType::Semaphore)).optional().extern_sync(),
-        f("fence", 32, 1, Ty::Handle(HandleType::Fence)).optional().extern_sync(),
-        f("pImageIndex", 40, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "timeout", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "semaphore", at: 24, ty: Ty::Handle(HandleType::Semaphore), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "fence", at: 32, ty: Ty::Handle(HandleType::Fence), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pImageIndex", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -350,12 +342,11 @@ pub static ACQUIRE_NEXT_IMAGE_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct AcquireNextImageKHROutputs {
     pub result: Result,
     pub p_image_index: Ptr<u32>,
 }
-structure!(AcquireNextImageKHROutputs, ACQUIRE_NEXT_IMAGE_KHR_OUTPUTS_LAYOUT, 16);
+image!(AcquireNextImageKHROutputs, ACQUIRE_NEXT_IMAGE_KHR_OUTPUTS_LAYOUT);
 pub static ACQUIRE_NEXT_IMAGE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkAcquireNextImageKHR:outputs",
     size: 16,
@@ -364,13 +355,13 @@ pub static ACQUIRE_NEXT_IMAGE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pImageIndex", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageIndex", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnAcquireNextImageKHR = unsafe extern "system" fn(Device, SwapchainKHR, u64, Semaphore, Fence, Ptr<u32>) -> Result;
@@ -388,12 +379,11 @@ pub static ACQUIRE_NEXT_IMAGE_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct QueuePresentKHRParams {
     pub queue: Queue,
     pub p_present_info: Ptr<PresentInfoKHR>,
 }
-structure!(QueuePresentKHRParams, QUEUE_PRESENT_KHR_PARAMS_LAYOUT, 16);
+image!(QueuePresentKHRParams, QUEUE_PRESENT_KHR_PARAMS_LAYOUT);
 pub static QUEUE_PRESENT_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkQueuePresentKHR",
     size: 16,
@@ -402,8 +392,8 @@ pub static QUEUE_PRESENT_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("queue", 0, 1, Ty::Handle(HandleType::Queue)).extern_sync(),
-        f("pPresentInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PRESENT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pPresentInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PRESENT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Queue },
@@ -414,12 +404,11 @@ pub static QUEUE_PRESENT_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct QueuePresentKHROutputs {
     pub result: Result,
     pub p_present_info: Ptr<PresentInfoKHR>,
 }
-structure!(QueuePresentKHROutputs, QUEUE_PRESENT_KHR_OUTPUTS_LAYOUT, 16);
+image!(QueuePresentKHROutputs, QUEUE_PRESENT_KHR_OUTPUTS_LAYOUT);
 pub static QUEUE_PRESENT_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkQueuePresentKHR:outputs",
     size: 16,
@@ -428,13 +417,13 @@ pub static QUEUE_PRESENT_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPresentInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PRESENT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PRESENT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PRESENT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnQueuePresentKHR = unsafe extern "system" fn(Queue, Ptr<PresentInfoKHR>) -> Result;

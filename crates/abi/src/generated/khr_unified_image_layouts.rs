@@ -2,14 +2,13 @@
 // VK_KHR_unified_image_layouts.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceUnifiedImageLayoutsFeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub unified_image_layouts: Bool32,
     pub unified_image_layouts_video: Bool32,
 }
-structure!(PhysicalDeviceUnifiedImageLayoutsFeaturesKHR, PHYSICAL_DEVICE_UNIFIED_IMAGE_LAYOUTS_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceUnifiedImageLayoutsFeaturesKHR, PHYSICAL_DEVICE_UNIFIED_IMAGE_LAYOUTS_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_UNIFIED_IMAGE_LAYOUTS_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceUnifiedImageLayoutsFeaturesKHR",
     size: 24,
@@ -18,26 +17,25 @@ pub static PHYSICAL_DEVICE_UNIFIED_IMAGE_LAYOUTS_FEATURES_KHR_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("unifiedImageLayouts", 16, 1, Ty::Bool32),
-        f("unifiedImageLayoutsVideo", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "unifiedImageLayouts", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "unifiedImageLayoutsVideo", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AttachmentFeedbackLoopInfoEXT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub feedback_loop_enable: Bool32,
 }
-structure!(AttachmentFeedbackLoopInfoEXT, ATTACHMENT_FEEDBACK_LOOP_INFO_EXT_LAYOUT, 24);
+structure!(AttachmentFeedbackLoopInfoEXT, ATTACHMENT_FEEDBACK_LOOP_INFO_EXT_LAYOUT);
 pub static ATTACHMENT_FEEDBACK_LOOP_INFO_EXT_LAYOUT: Layout = Layout {
     name: "VkAttachmentFeedbackLoopInfoEXT",
     size: 24,
@@ -46,13 +44,13 @@ pub static ATTACHMENT_FEEDBACK_LOOP_INFO_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("feedbackLoopEnable", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "feedbackLoopEnable", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,14 +2,13 @@
 // VK_KHR_video_decode_av1.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeAV1ProfileInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub std_profile: StdVideoAV1Profile,
     pub film_grain_support: Bool32,
 }
-structure!(VideoDecodeAV1ProfileInfoKHR, VIDEO_DECODE_AV1_PROFILE_INFO_KHR_LAYOUT, 24);
+structure!(VideoDecodeAV1ProfileInfoKHR, VIDEO_DECODE_AV1_PROFILE_INFO_KHR_LAYOUT);
 pub static VIDEO_DECODE_AV1_PROFILE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeAV1ProfileInfoKHR",
     size: 24,
@@ -18,26 +17,25 @@ pub static VIDEO_DECODE_AV1_PROFILE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stdProfile", 16, 1, Ty::Enum(&STD_VIDEO_AV1_PROFILE_ENUM)),
-        f("filmGrainSupport", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stdProfile", at: 16, ty: Ty::Enum(&STD_VIDEO_AV1_PROFILE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "filmGrainSupport", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeAV1CapabilitiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_level: StdVideoAV1Level,
 }
-structure!(VideoDecodeAV1CapabilitiesKHR, VIDEO_DECODE_AV1_CAPABILITIES_KHR_LAYOUT, 24);
+structure!(VideoDecodeAV1CapabilitiesKHR, VIDEO_DECODE_AV1_CAPABILITIES_KHR_LAYOUT);
 pub static VIDEO_DECODE_AV1_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeAV1CapabilitiesKHR",
     size: 24,
@@ -46,25 +44,24 @@ pub static VIDEO_DECODE_AV1_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxLevel", 16, 1, Ty::Enum(&STD_VIDEO_AV1_LEVEL_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxLevel", at: 16, ty: Ty::Enum(&STD_VIDEO_AV1_LEVEL_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeAV1SessionParametersCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_std_sequence_header: Ptr<StdVideoAV1SequenceHeader>,
 }
-structure!(VideoDecodeAV1SessionParametersCreateInfoKHR, VIDEO_DECODE_AV1_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT, 24);
+structure!(VideoDecodeAV1SessionParametersCreateInfoKHR, VIDEO_DECODE_AV1_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT);
 pub static VIDEO_DECODE_AV1_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeAV1SessionParametersCreateInfoKHR",
     size: 24,
@@ -73,20 +70,19 @@ pub static VIDEO_DECODE_AV1_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pStdSequenceHeader", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_SEQUENCE_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdSequenceHeader", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_SEQUENCE_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_AV1_SEQUENCE_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeAV1PictureInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -97,7 +93,7 @@ pub struct VideoDecodeAV1PictureInfoKHR {
     pub p_tile_offsets: Ptr<u32>,
     pub p_tile_sizes: Ptr<u32>,
 }
-structure!(VideoDecodeAV1PictureInfoKHR, VIDEO_DECODE_AV1_PICTURE_INFO_KHR_LAYOUT, 80);
+structure!(VideoDecodeAV1PictureInfoKHR, VIDEO_DECODE_AV1_PICTURE_INFO_KHR_LAYOUT);
 pub static VIDEO_DECODE_AV1_PICTURE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeAV1PictureInfoKHR",
     size: 80,
@@ -106,33 +102,32 @@ pub static VIDEO_DECODE_AV1_PICTURE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pStdPictureInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_DECODE_AV1_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("referenceNameSlotIndices", 24, 7, Ty::I32),
-        f("frameHeaderOffset", 52, 1, Ty::U32),
-        f("tileCount", 56, 1, Ty::U32),
-        f("pTileOffsets", 64, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(56, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pTileSizes", 72, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(56, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdPictureInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_DECODE_AV1_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "referenceNameSlotIndices", at: 24, ty: Ty::I32, count: 7, is_optional: false, is_extern_sync: false },
+        Field { name: "frameHeaderOffset", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tileCount", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTileOffsets", at: 64, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 56, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTileSizes", at: 72, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 56, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_DECODE_AV1_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(56, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 72, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(56, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 56, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 72, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 56, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(60, 4)],
-    keep: &[s(0, 4), s(56, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 60, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 56, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeAV1DpbSlotInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_std_reference_info: Ptr<StdVideoDecodeAV1ReferenceInfo>,
 }
-structure!(VideoDecodeAV1DpbSlotInfoKHR, VIDEO_DECODE_AV1_DPB_SLOT_INFO_KHR_LAYOUT, 24);
+structure!(VideoDecodeAV1DpbSlotInfoKHR, VIDEO_DECODE_AV1_DPB_SLOT_INFO_KHR_LAYOUT);
 pub static VIDEO_DECODE_AV1_DPB_SLOT_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeAV1DpbSlotInfoKHR",
     size: 24,
@@ -141,14 +136,14 @@ pub static VIDEO_DECODE_AV1_DPB_SLOT_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pStdReferenceInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_DECODE_AV1_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdReferenceInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_DECODE_AV1_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_DECODE_AV1_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

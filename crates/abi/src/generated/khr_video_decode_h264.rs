@@ -2,14 +2,13 @@
 // VK_KHR_video_decode_h264.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeH264ProfileInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub std_profile_idc: StdVideoH264ProfileIdc,
     pub picture_layout: VideoDecodeH264PictureLayoutFlagBitsKHR,
 }
-structure!(VideoDecodeH264ProfileInfoKHR, VIDEO_DECODE_H264_PROFILE_INFO_KHR_LAYOUT, 24);
+structure!(VideoDecodeH264ProfileInfoKHR, VIDEO_DECODE_H264_PROFILE_INFO_KHR_LAYOUT);
 pub static VIDEO_DECODE_H264_PROFILE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeH264ProfileInfoKHR",
     size: 24,
@@ -18,27 +17,26 @@ pub static VIDEO_DECODE_H264_PROFILE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stdProfileIdc", 16, 1, Ty::Enum(&STD_VIDEO_H264_PROFILE_IDC_ENUM)),
-        f("pictureLayout", 20, 1, Ty::Flags(&VIDEO_DECODE_H264_PICTURE_LAYOUT_FLAG_BITS_KHR_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stdProfileIdc", at: 16, ty: Ty::Enum(&STD_VIDEO_H264_PROFILE_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pictureLayout", at: 20, ty: Ty::Flags(&VIDEO_DECODE_H264_PICTURE_LAYOUT_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeH264CapabilitiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_level_idc: StdVideoH264LevelIdc,
     pub field_offset_granularity: Offset2D,
 }
-structure!(VideoDecodeH264CapabilitiesKHR, VIDEO_DECODE_H264_CAPABILITIES_KHR_LAYOUT, 32);
+structure!(VideoDecodeH264CapabilitiesKHR, VIDEO_DECODE_H264_CAPABILITIES_KHR_LAYOUT);
 pub static VIDEO_DECODE_H264_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeH264CapabilitiesKHR",
     size: 32,
@@ -47,20 +45,19 @@ pub static VIDEO_DECODE_H264_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxLevelIdc", 16, 1, Ty::Enum(&STD_VIDEO_H264_LEVEL_IDC_ENUM)),
-        f("fieldOffsetGranularity", 20, 1, Ty::Struct(&OFFSET2_D_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxLevelIdc", at: 16, ty: Ty::Enum(&STD_VIDEO_H264_LEVEL_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "fieldOffsetGranularity", at: 20, ty: Ty::Struct(&OFFSET2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeH264SessionParametersCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -68,7 +65,7 @@ pub struct VideoDecodeH264SessionParametersCreateInfoKHR {
     pub max_std_pps_count: u32,
     pub p_parameters_add_info: Ptr<VideoDecodeH264SessionParametersAddInfoKHR>,
 }
-structure!(VideoDecodeH264SessionParametersCreateInfoKHR, VIDEO_DECODE_H264_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT, 32);
+structure!(VideoDecodeH264SessionParametersCreateInfoKHR, VIDEO_DECODE_H264_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT);
 pub static VIDEO_DECODE_H264_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeH264SessionParametersCreateInfoKHR",
     size: 32,
@@ -77,22 +74,21 @@ pub static VIDEO_DECODE_H264_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxStdSPSCount", 16, 1, Ty::U32),
-        f("maxStdPPSCount", 20, 1, Ty::U32),
-        f("pParametersAddInfo", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_DECODE_H264_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxStdSPSCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxStdPPSCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pParametersAddInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_DECODE_H264_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIDEO_DECODE_H264_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeH264SessionParametersAddInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -101,7 +97,7 @@ pub struct VideoDecodeH264SessionParametersAddInfoKHR {
     pub std_pps_count: u32,
     pub p_std_pp_ss: Ptr<StdVideoH264PictureParameterSet>,
 }
-structure!(VideoDecodeH264SessionParametersAddInfoKHR, VIDEO_DECODE_H264_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT, 48);
+structure!(VideoDecodeH264SessionParametersAddInfoKHR, VIDEO_DECODE_H264_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT);
 pub static VIDEO_DECODE_H264_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeH264SessionParametersAddInfoKHR",
     size: 48,
@@ -110,24 +106,23 @@ pub static VIDEO_DECODE_H264_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stdSPSCount", 16, 1, Ty::U32).optional(),
-        f("pStdSPSs", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("stdPPSCount", 32, 1, Ty::U32).optional(),
-        f("pStdPPSs", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_PICTURE_PARAMETER_SET_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stdSPSCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdSPSs", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stdPPSCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdPPSs", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_PICTURE_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H264_PICTURE_PARAMETER_SET_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H264_PICTURE_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4)],
-    keep: &[s(0, 4), s(16, 4), s(32, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeH264PictureInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -135,7 +130,7 @@ pub struct VideoDecodeH264PictureInfoKHR {
     pub slice_count: u32,
     pub p_slice_offsets: Ptr<u32>,
 }
-structure!(VideoDecodeH264PictureInfoKHR, VIDEO_DECODE_H264_PICTURE_INFO_KHR_LAYOUT, 40);
+structure!(VideoDecodeH264PictureInfoKHR, VIDEO_DECODE_H264_PICTURE_INFO_KHR_LAYOUT);
 pub static VIDEO_DECODE_H264_PICTURE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeH264PictureInfoKHR",
     size: 40,
@@ -144,29 +139,28 @@ pub static VIDEO_DECODE_H264_PICTURE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pStdPictureInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_DECODE_H264_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("sliceCount", 24, 1, Ty::U32),
-        f("pSliceOffsets", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdPictureInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_DECODE_H264_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sliceCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSliceOffsets", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_DECODE_H264_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4), s(24, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeH264DpbSlotInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_std_reference_info: Ptr<StdVideoDecodeH264ReferenceInfo>,
 }
-structure!(VideoDecodeH264DpbSlotInfoKHR, VIDEO_DECODE_H264_DPB_SLOT_INFO_KHR_LAYOUT, 24);
+structure!(VideoDecodeH264DpbSlotInfoKHR, VIDEO_DECODE_H264_DPB_SLOT_INFO_KHR_LAYOUT);
 pub static VIDEO_DECODE_H264_DPB_SLOT_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeH264DpbSlotInfoKHR",
     size: 24,
@@ -175,16 +169,16 @@ pub static VIDEO_DECODE_H264_DPB_SLOT_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pStdReferenceInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_DECODE_H264_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdReferenceInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_DECODE_H264_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_DECODE_H264_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(VideoDecodeH264PictureLayoutFlagsKHR, u32);

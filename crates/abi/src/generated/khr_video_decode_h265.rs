@@ -2,13 +2,12 @@
 // VK_KHR_video_decode_h265.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeH265ProfileInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub std_profile_idc: StdVideoH265ProfileIdc,
 }
-structure!(VideoDecodeH265ProfileInfoKHR, VIDEO_DECODE_H265_PROFILE_INFO_KHR_LAYOUT, 24);
+structure!(VideoDecodeH265ProfileInfoKHR, VIDEO_DECODE_H265_PROFILE_INFO_KHR_LAYOUT);
 pub static VIDEO_DECODE_H265_PROFILE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeH265ProfileInfoKHR",
     size: 24,
@@ -17,25 +16,24 @@ pub static VIDEO_DECODE_H265_PROFILE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stdProfileIdc", 16, 1, Ty::Enum(&STD_VIDEO_H265_PROFILE_IDC_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stdProfileIdc", at: 16, ty: Ty::Enum(&STD_VIDEO_H265_PROFILE_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeH265CapabilitiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_level_idc: StdVideoH265LevelIdc,
 }
-structure!(VideoDecodeH265CapabilitiesKHR, VIDEO_DECODE_H265_CAPABILITIES_KHR_LAYOUT, 24);
+structure!(VideoDecodeH265CapabilitiesKHR, VIDEO_DECODE_H265_CAPABILITIES_KHR_LAYOUT);
 pub static VIDEO_DECODE_H265_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeH265CapabilitiesKHR",
     size: 24,
@@ -44,19 +42,18 @@ pub static VIDEO_DECODE_H265_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxLevelIdc", 16, 1, Ty::Enum(&STD_VIDEO_H265_LEVEL_IDC_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxLevelIdc", at: 16, ty: Ty::Enum(&STD_VIDEO_H265_LEVEL_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeH265SessionParametersCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -65,7 +62,7 @@ pub struct VideoDecodeH265SessionParametersCreateInfoKHR {
     pub max_std_pps_count: u32,
     pub p_parameters_add_info: Ptr<VideoDecodeH265SessionParametersAddInfoKHR>,
 }
-structure!(VideoDecodeH265SessionParametersCreateInfoKHR, VIDEO_DECODE_H265_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT, 40);
+structure!(VideoDecodeH265SessionParametersCreateInfoKHR, VIDEO_DECODE_H265_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT);
 pub static VIDEO_DECODE_H265_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeH265SessionParametersCreateInfoKHR",
     size: 40,
@@ -74,23 +71,22 @@ pub static VIDEO_DECODE_H265_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxStdVPSCount", 16, 1, Ty::U32),
-        f("maxStdSPSCount", 20, 1, Ty::U32),
-        f("maxStdPPSCount", 24, 1, Ty::U32),
-        f("pParametersAddInfo", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_DECODE_H265_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxStdVPSCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxStdSPSCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxStdPPSCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pParametersAddInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_DECODE_H265_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&VIDEO_DECODE_H265_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeH265SessionParametersAddInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -101,7 +97,7 @@ pub struct VideoDecodeH265SessionParametersAddInfoKHR {
     pub std_pps_count: u32,
     pub p_std_pp_ss: Ptr<StdVideoH265PictureParameterSet>,
 }
-structure!(VideoDecodeH265SessionParametersAddInfoKHR, VIDEO_DECODE_H265_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT, 64);
+structure!(VideoDecodeH265SessionParametersAddInfoKHR, VIDEO_DECODE_H265_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT);
 pub static VIDEO_DECODE_H265_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeH265SessionParametersAddInfoKHR",
     size: 64,
@@ -110,27 +106,26 @@ pub static VIDEO_DECODE_H265_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stdVPSCount", 16, 1, Ty::U32).optional(),
-        f("pStdVPSs", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("stdSPSCount", 32, 1, Ty::U32).optional(),
-        f("pStdSPSs", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("stdPPSCount", 48, 1, Ty::U32).optional(),
-        f("pStdPPSs", 56, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_PICTURE_PARAMETER_SET_LAYOUT), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stdVPSCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdVPSs", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stdSPSCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdSPSs", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stdPPSCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdPPSs", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_PICTURE_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_PICTURE_PARAMETER_SET_LAYOUT), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_PICTURE_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4), s(52, 4)],
-    keep: &[s(0, 4), s(16, 4), s(32, 4), s(48, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }, Span { at: 48, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeH265PictureInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -138,7 +133,7 @@ pub struct VideoDecodeH265PictureInfoKHR {
     pub slice_segment_count: u32,
     pub p_slice_segment_offsets: Ptr<u32>,
 }
-structure!(VideoDecodeH265PictureInfoKHR, VIDEO_DECODE_H265_PICTURE_INFO_KHR_LAYOUT, 40);
+structure!(VideoDecodeH265PictureInfoKHR, VIDEO_DECODE_H265_PICTURE_INFO_KHR_LAYOUT);
 pub static VIDEO_DECODE_H265_PICTURE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeH265PictureInfoKHR",
     size: 40,
@@ -147,29 +142,28 @@ pub static VIDEO_DECODE_H265_PICTURE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pStdPictureInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_DECODE_H265_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("sliceSegmentCount", 24, 1, Ty::U32),
-        f("pSliceSegmentOffsets", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdPictureInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_DECODE_H265_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sliceSegmentCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSliceSegmentOffsets", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_DECODE_H265_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4), s(24, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeH265DpbSlotInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_std_reference_info: Ptr<StdVideoDecodeH265ReferenceInfo>,
 }
-structure!(VideoDecodeH265DpbSlotInfoKHR, VIDEO_DECODE_H265_DPB_SLOT_INFO_KHR_LAYOUT, 24);
+structure!(VideoDecodeH265DpbSlotInfoKHR, VIDEO_DECODE_H265_DPB_SLOT_INFO_KHR_LAYOUT);
 pub static VIDEO_DECODE_H265_DPB_SLOT_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeH265DpbSlotInfoKHR",
     size: 24,
@@ -178,14 +172,14 @@ pub static VIDEO_DECODE_H265_DPB_SLOT_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pStdReferenceInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_DECODE_H265_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdReferenceInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_DECODE_H265_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_DECODE_H265_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

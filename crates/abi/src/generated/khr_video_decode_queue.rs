@@ -2,13 +2,12 @@
 // VK_KHR_video_decode_queue.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeCapabilitiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: VideoDecodeCapabilityFlagsKHR,
 }
-structure!(VideoDecodeCapabilitiesKHR, VIDEO_DECODE_CAPABILITIES_KHR_LAYOUT, 24);
+structure!(VideoDecodeCapabilitiesKHR, VIDEO_DECODE_CAPABILITIES_KHR_LAYOUT);
 pub static VIDEO_DECODE_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeCapabilitiesKHR",
     size: 24,
@@ -17,25 +16,24 @@ pub static VIDEO_DECODE_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&VIDEO_DECODE_CAPABILITY_FLAG_BITS_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&VIDEO_DECODE_CAPABILITY_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeUsageInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub video_usage_hints: VideoDecodeUsageFlagsKHR,
 }
-structure!(VideoDecodeUsageInfoKHR, VIDEO_DECODE_USAGE_INFO_KHR_LAYOUT, 24);
+structure!(VideoDecodeUsageInfoKHR, VIDEO_DECODE_USAGE_INFO_KHR_LAYOUT);
 pub static VIDEO_DECODE_USAGE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeUsageInfoKHR",
     size: 24,
@@ -44,19 +42,18 @@ pub static VIDEO_DECODE_USAGE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("videoUsageHints", 16, 1, Ty::Flags(&VIDEO_DECODE_USAGE_FLAG_BITS_KHR_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "videoUsageHints", at: 16, ty: Ty::Flags(&VIDEO_DECODE_USAGE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -69,7 +66,7 @@ pub struct VideoDecodeInfoKHR {
     pub reference_slot_count: u32,
     pub p_reference_slots: Ptr<VideoReferenceSlotInfoKHR>,
 }
-structure!(VideoDecodeInfoKHR, VIDEO_DECODE_INFO_KHR_LAYOUT, 120);
+structure!(VideoDecodeInfoKHR, VIDEO_DECODE_INFO_KHR_LAYOUT);
 pub static VIDEO_DECODE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeInfoKHR",
     size: 120,
@@ -78,16 +75,16 @@ pub static VIDEO_DECODE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("srcBuffer", 24, 1, Ty::Handle(HandleType::Buffer)),
-        f("srcBufferOffset", 32, 1, Ty::U64),
-        f("srcBufferRange", 40, 1, Ty::U64),
-        f("dstPictureResource", 48, 1, Ty::Struct(&VIDEO_PICTURE_RESOURCE_INFO_KHR_LAYOUT)),
-        f("pSetupReferenceSlot", 96, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("referenceSlotCount", 104, 1, Ty::U32).optional(),
-        f("pReferenceSlots", 112, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::At(here(104, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcBuffer", at: 24, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcBufferOffset", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcBufferRange", at: 40, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstPictureResource", at: 48, ty: Ty::Struct(&VIDEO_PICTURE_RESOURCE_INFO_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSetupReferenceSlot", at: 96, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "referenceSlotCount", at: 104, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pReferenceSlots", at: 112, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 104, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
@@ -95,10 +92,10 @@ pub static VIDEO_DECODE_INFO_KHR_LAYOUT: Layout = Layout {
         Work::Chain { at: 56 },
         Work::Handles { at: 88, count: 1, ty: HandleType::ImageView },
         Work::Pointer { at: 96, pointer: &Pointer { to: Target::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 112, pointer: &Pointer { to: Target::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::At(here(104, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 112, pointer: &Pointer { to: Target::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 104, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(52, 4), s(84, 4), s(108, 4)],
-    keep: &[s(0, 4), s(104, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 52, size: 4 }, Span { at: 84, size: 4 }, Span { at: 108, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 104, size: 4 }],
 };
 
 newtype!(VideoDecodeCapabilityFlagsKHR, u32);
@@ -138,12 +135,11 @@ pub static VIDEO_DECODE_USAGE_FLAG_BITS_KHR_ENUM: EnumDesc = EnumDesc {
 newtype!(VideoDecodeFlagsKHR, u32);
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDecodeVideoKHRParams {
     pub command_buffer: CommandBuffer,
     pub p_decode_info: Ptr<VideoDecodeInfoKHR>,
 }
-structure!(CmdDecodeVideoKHRParams, CMD_DECODE_VIDEO_KHR_PARAMS_LAYOUT, 16);
+image!(CmdDecodeVideoKHRParams, CMD_DECODE_VIDEO_KHR_PARAMS_LAYOUT);
 pub static CMD_DECODE_VIDEO_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDecodeVideoKHR",
     size: 16,
@@ -152,8 +148,8 @@ pub static CMD_DECODE_VIDEO_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pDecodeInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_DECODE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pDecodeInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_DECODE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

@@ -2,13 +2,12 @@
 // VK_KHR_video_decode_vp9.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceVideoDecodeVP9FeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub video_decode_vp9: Bool32,
 }
-structure!(PhysicalDeviceVideoDecodeVP9FeaturesKHR, PHYSICAL_DEVICE_VIDEO_DECODE_VP9_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceVideoDecodeVP9FeaturesKHR, PHYSICAL_DEVICE_VIDEO_DECODE_VP9_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_VIDEO_DECODE_VP9_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceVideoDecodeVP9FeaturesKHR",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_VIDEO_DECODE_VP9_FEATURES_KHR_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("videoDecodeVP9", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "videoDecodeVP9", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeVP9ProfileInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub std_profile: StdVideoVP9Profile,
 }
-structure!(VideoDecodeVP9ProfileInfoKHR, VIDEO_DECODE_VP9_PROFILE_INFO_KHR_LAYOUT, 24);
+structure!(VideoDecodeVP9ProfileInfoKHR, VIDEO_DECODE_VP9_PROFILE_INFO_KHR_LAYOUT);
 pub static VIDEO_DECODE_VP9_PROFILE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeVP9ProfileInfoKHR",
     size: 24,
@@ -44,25 +42,24 @@ pub static VIDEO_DECODE_VP9_PROFILE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stdProfile", 16, 1, Ty::Enum(&STD_VIDEO_VP9_PROFILE_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stdProfile", at: 16, ty: Ty::Enum(&STD_VIDEO_VP9_PROFILE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeVP9CapabilitiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_level: StdVideoVP9Level,
 }
-structure!(VideoDecodeVP9CapabilitiesKHR, VIDEO_DECODE_VP9_CAPABILITIES_KHR_LAYOUT, 24);
+structure!(VideoDecodeVP9CapabilitiesKHR, VIDEO_DECODE_VP9_CAPABILITIES_KHR_LAYOUT);
 pub static VIDEO_DECODE_VP9_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeVP9CapabilitiesKHR",
     size: 24,
@@ -71,19 +68,18 @@ pub static VIDEO_DECODE_VP9_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxLevel", 16, 1, Ty::Enum(&STD_VIDEO_VP9_LEVEL_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxLevel", at: 16, ty: Ty::Enum(&STD_VIDEO_VP9_LEVEL_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeVP9PictureInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -93,7 +89,7 @@ pub struct VideoDecodeVP9PictureInfoKHR {
     pub compressed_header_offset: u32,
     pub tiles_offset: u32,
 }
-structure!(VideoDecodeVP9PictureInfoKHR, VIDEO_DECODE_VP9_PICTURE_INFO_KHR_LAYOUT, 48);
+structure!(VideoDecodeVP9PictureInfoKHR, VIDEO_DECODE_VP9_PICTURE_INFO_KHR_LAYOUT);
 pub static VIDEO_DECODE_VP9_PICTURE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeVP9PictureInfoKHR",
     size: 48,
@@ -102,18 +98,18 @@ pub static VIDEO_DECODE_VP9_PICTURE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pStdPictureInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_DECODE_VP9_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("referenceNameSlotIndices", 24, 3, Ty::I32),
-        f("uncompressedHeaderOffset", 36, 1, Ty::U32),
-        f("compressedHeaderOffset", 40, 1, Ty::U32),
-        f("tilesOffset", 44, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdPictureInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_DECODE_VP9_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "referenceNameSlotIndices", at: 24, ty: Ty::I32, count: 3, is_optional: false, is_extern_sync: false },
+        Field { name: "uncompressedHeaderOffset", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "compressedHeaderOffset", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tilesOffset", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_DECODE_VP9_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

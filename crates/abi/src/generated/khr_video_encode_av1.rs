@@ -2,13 +2,12 @@
 // VK_KHR_video_encode_av1.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceVideoEncodeAV1FeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub video_encode_av1: Bool32,
 }
-structure!(PhysicalDeviceVideoEncodeAV1FeaturesKHR, PHYSICAL_DEVICE_VIDEO_ENCODE_AV1_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceVideoEncodeAV1FeaturesKHR, PHYSICAL_DEVICE_VIDEO_ENCODE_AV1_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_VIDEO_ENCODE_AV1_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceVideoEncodeAV1FeaturesKHR",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_VIDEO_ENCODE_AV1_FEATURES_KHR_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("videoEncodeAV1", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "videoEncodeAV1", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeAV1CapabilitiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -58,7 +56,7 @@ pub struct VideoEncodeAV1CapabilitiesKHR {
     pub requires_gop_remaining_frames: Bool32,
     pub std_syntax_flags: VideoEncodeAV1StdFlagsKHR,
 }
-structure!(VideoEncodeAV1CapabilitiesKHR, VIDEO_ENCODE_AV1_CAPABILITIES_KHR_LAYOUT, 128);
+structure!(VideoEncodeAV1CapabilitiesKHR, VIDEO_ENCODE_AV1_CAPABILITIES_KHR_LAYOUT);
 pub static VIDEO_ENCODE_AV1_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeAV1CapabilitiesKHR",
     size: 128,
@@ -67,42 +65,41 @@ pub static VIDEO_ENCODE_AV1_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&VIDEO_ENCODE_AV1_CAPABILITY_FLAG_BITS_KHR_ENUM)),
-        f("maxLevel", 20, 1, Ty::Enum(&STD_VIDEO_AV1_LEVEL_ENUM)),
-        f("codedPictureAlignment", 24, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("maxTiles", 32, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("minTileSize", 40, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("maxTileSize", 48, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("superblockSizes", 56, 1, Ty::Flags(&VIDEO_ENCODE_AV1_SUPERBLOCK_SIZE_FLAG_BITS_KHR_ENUM)),
-        f("maxSingleReferenceCount", 60, 1, Ty::U32),
-        f("singleReferenceNameMask", 64, 1, Ty::U32),
-        f("maxUnidirectionalCompoundReferenceCount", 68, 1, Ty::U32),
-        f("maxUnidirectionalCompoundGroup1ReferenceCount", 72, 1, Ty::U32),
-        f("unidirectionalCompoundReferenceNameMask", 76, 1, Ty::U32),
-        f("maxBidirectionalCompoundReferenceCount", 80, 1, Ty::U32),
-        f("maxBidirectionalCompoundGroup1ReferenceCount", 84, 1, Ty::U32),
-        f("maxBidirectionalCompoundGroup2ReferenceCount", 88, 1, Ty::U32),
-        f("bidirectionalCompoundReferenceNameMask", 92, 1, Ty::U32),
-        f("maxTemporalLayerCount", 96, 1, Ty::U32),
-        f("maxSpatialLayerCount", 100, 1, Ty::U32),
-        f("maxOperatingPoints", 104, 1, Ty::U32),
-        f("minQIndex", 108, 1, Ty::U32),
-        f("maxQIndex", 112, 1, Ty::U32),
-        f("prefersGopRemainingFrames", 116, 1, Ty::Bool32),
-        f("requiresGopRemainingFrames", 120, 1, Ty::Bool32),
-        f("stdSyntaxFlags", 124, 1, Ty::Flags(&VIDEO_ENCODE_AV1_STD_FLAG_BITS_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&VIDEO_ENCODE_AV1_CAPABILITY_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxLevel", at: 20, ty: Ty::Enum(&STD_VIDEO_AV1_LEVEL_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "codedPictureAlignment", at: 24, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTiles", at: 32, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minTileSize", at: 40, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTileSize", at: 48, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "superblockSizes", at: 56, ty: Ty::Flags(&VIDEO_ENCODE_AV1_SUPERBLOCK_SIZE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxSingleReferenceCount", at: 60, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "singleReferenceNameMask", at: 64, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxUnidirectionalCompoundReferenceCount", at: 68, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxUnidirectionalCompoundGroup1ReferenceCount", at: 72, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "unidirectionalCompoundReferenceNameMask", at: 76, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxBidirectionalCompoundReferenceCount", at: 80, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxBidirectionalCompoundGroup1ReferenceCount", at: 84, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxBidirectionalCompoundGroup2ReferenceCount", at: 88, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bidirectionalCompoundReferenceNameMask", at: 92, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTemporalLayerCount", at: 96, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxSpatialLayerCount", at: 100, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxOperatingPoints", at: 104, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minQIndex", at: 108, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxQIndex", at: 112, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "prefersGopRemainingFrames", at: 116, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "requiresGopRemainingFrames", at: 120, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stdSyntaxFlags", at: 124, ty: Ty::Flags(&VIDEO_ENCODE_AV1_STD_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeAV1QualityLevelPropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -122,7 +119,7 @@ pub struct VideoEncodeAV1QualityLevelPropertiesKHR {
     pub preferred_max_bidirectional_compound_group2_reference_count: u32,
     pub preferred_bidirectional_compound_reference_name_mask: u32,
 }
-structure!(VideoEncodeAV1QualityLevelPropertiesKHR, VIDEO_ENCODE_AV1_QUALITY_LEVEL_PROPERTIES_KHR_LAYOUT, 88);
+structure!(VideoEncodeAV1QualityLevelPropertiesKHR, VIDEO_ENCODE_AV1_QUALITY_LEVEL_PROPERTIES_KHR_LAYOUT);
 pub static VIDEO_ENCODE_AV1_QUALITY_LEVEL_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeAV1QualityLevelPropertiesKHR",
     size: 88,
@@ -131,40 +128,39 @@ pub static VIDEO_ENCODE_AV1_QUALITY_LEVEL_PROPERTIES_KHR_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("preferredRateControlFlags", 16, 1, Ty::Flags(&VIDEO_ENCODE_AV1_RATE_CONTROL_FLAG_BITS_KHR_ENUM)),
-        f("preferredGopFrameCount", 20, 1, Ty::U32),
-        f("preferredKeyFramePeriod", 24, 1, Ty::U32),
-        f("preferredConsecutiveBipredictiveFrameCount", 28, 1, Ty::U32),
-        f("preferredTemporalLayerCount", 32, 1, Ty::U32),
-        f("preferredConstantQIndex", 36, 1, Ty::Struct(&VIDEO_ENCODE_AV1_Q_INDEX_KHR_LAYOUT)),
-        f("preferredMaxSingleReferenceCount", 48, 1, Ty::U32),
-        f("preferredSingleReferenceNameMask", 52, 1, Ty::U32),
-        f("preferredMaxUnidirectionalCompoundReferenceCount", 56, 1, Ty::U32),
-        f("preferredMaxUnidirectionalCompoundGroup1ReferenceCount", 60, 1, Ty::U32),
-        f("preferredUnidirectionalCompoundReferenceNameMask", 64, 1, Ty::U32),
-        f("preferredMaxBidirectionalCompoundReferenceCount", 68, 1, Ty::U32),
-        f("preferredMaxBidirectionalCompoundGroup1ReferenceCount", 72, 1, Ty::U32),
-        f("preferredMaxBidirectionalCompoundGroup2ReferenceCount", 76, 1, Ty::U32),
-        f("preferredBidirectionalCompoundReferenceNameMask", 80, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "preferredRateControlFlags", at: 16, ty: Ty::Flags(&VIDEO_ENCODE_AV1_RATE_CONTROL_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredGopFrameCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredKeyFramePeriod", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredConsecutiveBipredictiveFrameCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredTemporalLayerCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredConstantQIndex", at: 36, ty: Ty::Struct(&VIDEO_ENCODE_AV1_Q_INDEX_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredMaxSingleReferenceCount", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredSingleReferenceNameMask", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredMaxUnidirectionalCompoundReferenceCount", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredMaxUnidirectionalCompoundGroup1ReferenceCount", at: 60, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredUnidirectionalCompoundReferenceNameMask", at: 64, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredMaxBidirectionalCompoundReferenceCount", at: 68, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredMaxBidirectionalCompoundGroup1ReferenceCount", at: 72, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredMaxBidirectionalCompoundGroup2ReferenceCount", at: 76, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredBidirectionalCompoundReferenceNameMask", at: 80, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(84, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 84, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeAV1SessionCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub use_max_level: Bool32,
     pub max_level: StdVideoAV1Level,
 }
-structure!(VideoEncodeAV1SessionCreateInfoKHR, VIDEO_ENCODE_AV1_SESSION_CREATE_INFO_KHR_LAYOUT, 24);
+structure!(VideoEncodeAV1SessionCreateInfoKHR, VIDEO_ENCODE_AV1_SESSION_CREATE_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_AV1_SESSION_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeAV1SessionCreateInfoKHR",
     size: 24,
@@ -173,20 +169,19 @@ pub static VIDEO_ENCODE_AV1_SESSION_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("useMaxLevel", 16, 1, Ty::Bool32),
-        f("maxLevel", 20, 1, Ty::Enum(&STD_VIDEO_AV1_LEVEL_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "useMaxLevel", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxLevel", at: 20, ty: Ty::Enum(&STD_VIDEO_AV1_LEVEL_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeAV1SessionParametersCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -195,7 +190,7 @@ pub struct VideoEncodeAV1SessionParametersCreateInfoKHR {
     pub std_operating_point_count: u32,
     pub p_std_operating_points: Ptr<StdVideoEncodeAV1OperatingPointInfo>,
 }
-structure!(VideoEncodeAV1SessionParametersCreateInfoKHR, VIDEO_ENCODE_AV1_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT, 48);
+structure!(VideoEncodeAV1SessionParametersCreateInfoKHR, VIDEO_ENCODE_AV1_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_AV1_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeAV1SessionParametersCreateInfoKHR",
     size: 48,
@@ -204,25 +199,24 @@ pub static VIDEO_ENCODE_AV1_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pStdSequenceHeader", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_SEQUENCE_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pStdDecoderModelInfo", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_DECODER_MODEL_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("stdOperatingPointCount", 32, 1, Ty::U32).optional(),
-        f("pStdOperatingPoints", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_OPERATING_POINT_INFO_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdSequenceHeader", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_SEQUENCE_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStdDecoderModelInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_DECODER_MODEL_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stdOperatingPointCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdOperatingPoints", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_OPERATING_POINT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_AV1_SEQUENCE_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_DECODER_MODEL_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_OPERATING_POINT_INFO_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_OPERATING_POINT_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4), s(32, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeAV1PictureInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -234,7 +228,7 @@ pub struct VideoEncodeAV1PictureInfoKHR {
     pub primary_reference_cdf_only: Bool32,
     pub generate_obu_extension_header: Bool32,
 }
-structure!(VideoEncodeAV1PictureInfoKHR, VIDEO_ENCODE_AV1_PICTURE_INFO_KHR_LAYOUT, 80);
+structure!(VideoEncodeAV1PictureInfoKHR, VIDEO_ENCODE_AV1_PICTURE_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_AV1_PICTURE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeAV1PictureInfoKHR",
     size: 80,
@@ -243,32 +237,31 @@ pub static VIDEO_ENCODE_AV1_PICTURE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("predictionMode", 16, 1, Ty::Enum(&VIDEO_ENCODE_AV1_PREDICTION_MODE_KHR_ENUM)),
-        f("rateControlGroup", 20, 1, Ty::Enum(&VIDEO_ENCODE_AV1_RATE_CONTROL_GROUP_KHR_ENUM)),
-        f("constantQIndex", 24, 1, Ty::U32),
-        f("pStdPictureInfo", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("referenceNameSlotIndices", 40, 7, Ty::I32),
-        f("primaryReferenceCdfOnly", 68, 1, Ty::Bool32),
-        f("generateObuExtensionHeader", 72, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "predictionMode", at: 16, ty: Ty::Enum(&VIDEO_ENCODE_AV1_PREDICTION_MODE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "rateControlGroup", at: 20, ty: Ty::Enum(&VIDEO_ENCODE_AV1_RATE_CONTROL_GROUP_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "constantQIndex", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStdPictureInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "referenceNameSlotIndices", at: 40, ty: Ty::I32, count: 7, is_optional: false, is_extern_sync: false },
+        Field { name: "primaryReferenceCdfOnly", at: 68, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "generateObuExtensionHeader", at: 72, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4), s(76, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }, Span { at: 76, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeAV1DpbSlotInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_std_reference_info: Ptr<StdVideoEncodeAV1ReferenceInfo>,
 }
-structure!(VideoEncodeAV1DpbSlotInfoKHR, VIDEO_ENCODE_AV1_DPB_SLOT_INFO_KHR_LAYOUT, 24);
+structure!(VideoEncodeAV1DpbSlotInfoKHR, VIDEO_ENCODE_AV1_DPB_SLOT_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_AV1_DPB_SLOT_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeAV1DpbSlotInfoKHR",
     size: 24,
@@ -277,26 +270,25 @@ pub static VIDEO_ENCODE_AV1_DPB_SLOT_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pStdReferenceInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdReferenceInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeAV1ProfileInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub std_profile: StdVideoAV1Profile,
 }
-structure!(VideoEncodeAV1ProfileInfoKHR, VIDEO_ENCODE_AV1_PROFILE_INFO_KHR_LAYOUT, 24);
+structure!(VideoEncodeAV1ProfileInfoKHR, VIDEO_ENCODE_AV1_PROFILE_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_AV1_PROFILE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeAV1ProfileInfoKHR",
     size: 24,
@@ -305,25 +297,24 @@ pub static VIDEO_ENCODE_AV1_PROFILE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stdProfile", 16, 1, Ty::Enum(&STD_VIDEO_AV1_PROFILE_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stdProfile", at: 16, ty: Ty::Enum(&STD_VIDEO_AV1_PROFILE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeAV1QIndexKHR {
     pub intra_q_index: u32,
     pub predictive_q_index: u32,
     pub bipredictive_q_index: u32,
 }
-structure!(VideoEncodeAV1QIndexKHR, VIDEO_ENCODE_AV1_Q_INDEX_KHR_LAYOUT, 12);
+structure!(VideoEncodeAV1QIndexKHR, VIDEO_ENCODE_AV1_Q_INDEX_KHR_LAYOUT);
 pub static VIDEO_ENCODE_AV1_Q_INDEX_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeAV1QIndexKHR",
     size: 12,
@@ -332,9 +323,9 @@ pub static VIDEO_ENCODE_AV1_Q_INDEX_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("intraQIndex", 0, 1, Ty::U32),
-        f("predictiveQIndex", 4, 1, Ty::U32),
-        f("bipredictiveQIndex", 8, 1, Ty::U32),
+        Field { name: "intraQIndex", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "predictiveQIndex", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bipredictiveQIndex", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -342,13 +333,12 @@ pub static VIDEO_ENCODE_AV1_Q_INDEX_KHR_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeAV1FrameSizeKHR {
     pub intra_frame_size: u32,
     pub predictive_frame_size: u32,
     pub bipredictive_frame_size: u32,
 }
-structure!(VideoEncodeAV1FrameSizeKHR, VIDEO_ENCODE_AV1_FRAME_SIZE_KHR_LAYOUT, 12);
+structure!(VideoEncodeAV1FrameSizeKHR, VIDEO_ENCODE_AV1_FRAME_SIZE_KHR_LAYOUT);
 pub static VIDEO_ENCODE_AV1_FRAME_SIZE_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeAV1FrameSizeKHR",
     size: 12,
@@ -357,9 +347,9 @@ pub static VIDEO_ENCODE_AV1_FRAME_SIZE_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("intraFrameSize", 0, 1, Ty::U32),
-        f("predictiveFrameSize", 4, 1, Ty::U32),
-        f("bipredictiveFrameSize", 8, 1, Ty::U32),
+        Field { name: "intraFrameSize", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "predictiveFrameSize", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bipredictiveFrameSize", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -367,7 +357,6 @@ pub static VIDEO_ENCODE_AV1_FRAME_SIZE_KHR_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeAV1GopRemainingFrameInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -376,7 +365,7 @@ pub struct VideoEncodeAV1GopRemainingFrameInfoKHR {
     pub gop_remaining_predictive: u32,
     pub gop_remaining_bipredictive: u32,
 }
-structure!(VideoEncodeAV1GopRemainingFrameInfoKHR, VIDEO_ENCODE_AV1_GOP_REMAINING_FRAME_INFO_KHR_LAYOUT, 32);
+structure!(VideoEncodeAV1GopRemainingFrameInfoKHR, VIDEO_ENCODE_AV1_GOP_REMAINING_FRAME_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_AV1_GOP_REMAINING_FRAME_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeAV1GopRemainingFrameInfoKHR",
     size: 32,
@@ -385,22 +374,21 @@ pub static VIDEO_ENCODE_AV1_GOP_REMAINING_FRAME_INFO_KHR_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("useGopRemainingFrames", 16, 1, Ty::Bool32),
-        f("gopRemainingIntra", 20, 1, Ty::U32),
-        f("gopRemainingPredictive", 24, 1, Ty::U32),
-        f("gopRemainingBipredictive", 28, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "useGopRemainingFrames", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "gopRemainingIntra", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "gopRemainingPredictive", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "gopRemainingBipredictive", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeAV1RateControlInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -410,7 +398,7 @@ pub struct VideoEncodeAV1RateControlInfoKHR {
     pub consecutive_bipredictive_frame_count: u32,
     pub temporal_layer_count: u32,
 }
-structure!(VideoEncodeAV1RateControlInfoKHR, VIDEO_ENCODE_AV1_RATE_CONTROL_INFO_KHR_LAYOUT, 40);
+structure!(VideoEncodeAV1RateControlInfoKHR, VIDEO_ENCODE_AV1_RATE_CONTROL_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_AV1_RATE_CONTROL_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeAV1RateControlInfoKHR",
     size: 40,
@@ -419,23 +407,22 @@ pub static VIDEO_ENCODE_AV1_RATE_CONTROL_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&VIDEO_ENCODE_AV1_RATE_CONTROL_FLAG_BITS_KHR_ENUM)).optional(),
-        f("gopFrameCount", 20, 1, Ty::U32),
-        f("keyFramePeriod", 24, 1, Ty::U32),
-        f("consecutiveBipredictiveFrameCount", 28, 1, Ty::U32),
-        f("temporalLayerCount", 32, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&VIDEO_ENCODE_AV1_RATE_CONTROL_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "gopFrameCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "keyFramePeriod", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "consecutiveBipredictiveFrameCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "temporalLayerCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeAV1RateControlLayerInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -446,7 +433,7 @@ pub struct VideoEncodeAV1RateControlLayerInfoKHR {
     pub use_max_frame_size: Bool32,
     pub max_frame_size: VideoEncodeAV1FrameSizeKHR,
 }
-structure!(VideoEncodeAV1RateControlLayerInfoKHR, VIDEO_ENCODE_AV1_RATE_CONTROL_LAYER_INFO_KHR_LAYOUT, 64);
+structure!(VideoEncodeAV1RateControlLayerInfoKHR, VIDEO_ENCODE_AV1_RATE_CONTROL_LAYER_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_AV1_RATE_CONTROL_LAYER_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeAV1RateControlLayerInfoKHR",
     size: 64,
@@ -455,20 +442,20 @@ pub static VIDEO_ENCODE_AV1_RATE_CONTROL_LAYER_INFO_KHR_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("useMinQIndex", 16, 1, Ty::Bool32),
-        f("minQIndex", 20, 1, Ty::Struct(&VIDEO_ENCODE_AV1_Q_INDEX_KHR_LAYOUT)),
-        f("useMaxQIndex", 32, 1, Ty::Bool32),
-        f("maxQIndex", 36, 1, Ty::Struct(&VIDEO_ENCODE_AV1_Q_INDEX_KHR_LAYOUT)),
-        f("useMaxFrameSize", 48, 1, Ty::Bool32),
-        f("maxFrameSize", 52, 1, Ty::Struct(&VIDEO_ENCODE_AV1_FRAME_SIZE_KHR_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "useMinQIndex", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minQIndex", at: 20, ty: Ty::Struct(&VIDEO_ENCODE_AV1_Q_INDEX_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "useMaxQIndex", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxQIndex", at: 36, ty: Ty::Struct(&VIDEO_ENCODE_AV1_Q_INDEX_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "useMaxFrameSize", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxFrameSize", at: 52, ty: Ty::Struct(&VIDEO_ENCODE_AV1_FRAME_SIZE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(VideoEncodeAV1PredictionModeKHR, i32);

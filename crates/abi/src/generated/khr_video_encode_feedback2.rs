@@ -2,13 +2,12 @@
 // VK_KHR_video_encode_feedback2.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceVideoEncodeFeedback2FeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub video_encode_feedback2: Bool32,
 }
-structure!(PhysicalDeviceVideoEncodeFeedback2FeaturesKHR, PHYSICAL_DEVICE_VIDEO_ENCODE_FEEDBACK2_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceVideoEncodeFeedback2FeaturesKHR, PHYSICAL_DEVICE_VIDEO_ENCODE_FEEDBACK2_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_VIDEO_ENCODE_FEEDBACK2_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceVideoEncodeFeedback2FeaturesKHR",
     size: 24,
@@ -17,26 +16,25 @@ pub static PHYSICAL_DEVICE_VIDEO_ENCODE_FEEDBACK2_FEATURES_KHR_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("videoEncodeFeedback2", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "videoEncodeFeedback2", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeFeedback2CapabilitiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_per_partition_feedback_entries: u32,
     pub supported_per_partition_encode_feedback_flags: VideoEncodePerPartitionFeedbackFlagsKHR,
 }
-structure!(VideoEncodeFeedback2CapabilitiesKHR, VIDEO_ENCODE_FEEDBACK2_CAPABILITIES_KHR_LAYOUT, 24);
+structure!(VideoEncodeFeedback2CapabilitiesKHR, VIDEO_ENCODE_FEEDBACK2_CAPABILITIES_KHR_LAYOUT);
 pub static VIDEO_ENCODE_FEEDBACK2_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeFeedback2CapabilitiesKHR",
     size: 24,
@@ -45,27 +43,26 @@ pub static VIDEO_ENCODE_FEEDBACK2_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxPerPartitionFeedbackEntries", 16, 1, Ty::U32),
-        f("supportedPerPartitionEncodeFeedbackFlags", 20, 1, Ty::Flags(&VIDEO_ENCODE_PER_PARTITION_FEEDBACK_FLAG_BITS_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxPerPartitionFeedbackEntries", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "supportedPerPartitionEncodeFeedbackFlags", at: 20, ty: Ty::Flags(&VIDEO_ENCODE_PER_PARTITION_FEEDBACK_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct QueryPoolVideoEncodePerPartitionFeedbackCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_per_partition_feedback_entries: u32,
     pub per_partition_encode_feedback_flags: VideoEncodePerPartitionFeedbackFlagsKHR,
 }
-structure!(QueryPoolVideoEncodePerPartitionFeedbackCreateInfoKHR, QUERY_POOL_VIDEO_ENCODE_PER_PARTITION_FEEDBACK_CREATE_INFO_KHR_LAYOUT, 24);
+structure!(QueryPoolVideoEncodePerPartitionFeedbackCreateInfoKHR, QUERY_POOL_VIDEO_ENCODE_PER_PARTITION_FEEDBACK_CREATE_INFO_KHR_LAYOUT);
 pub static QUERY_POOL_VIDEO_ENCODE_PER_PARTITION_FEEDBACK_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkQueryPoolVideoEncodePerPartitionFeedbackCreateInfoKHR",
     size: 24,
@@ -74,16 +71,16 @@ pub static QUERY_POOL_VIDEO_ENCODE_PER_PARTITION_FEEDBACK_CREATE_INFO_KHR_LAYOUT
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxPerPartitionFeedbackEntries", 16, 1, Ty::U32).optional(),
-        f("perPartitionEncodeFeedbackFlags", 20, 1, Ty::Flags(&VIDEO_ENCODE_PER_PARTITION_FEEDBACK_FLAG_BITS_KHR_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxPerPartitionFeedbackEntries", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "perPartitionEncodeFeedbackFlags", at: 20, ty: Ty::Flags(&VIDEO_ENCODE_PER_PARTITION_FEEDBACK_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(VideoEncodePerPartitionFeedbackFlagsKHR, u32);

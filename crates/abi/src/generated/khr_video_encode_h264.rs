@@ -2,7 +2,6 @@
 // VK_KHR_video_encode_h264.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH264CapabilitiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -20,7 +19,7 @@ pub struct VideoEncodeH264CapabilitiesKHR {
     pub requires_gop_remaining_frames: Bool32,
     pub std_syntax_flags: VideoEncodeH264StdFlagsKHR,
 }
-structure!(VideoEncodeH264CapabilitiesKHR, VIDEO_ENCODE_H264_CAPABILITIES_KHR_LAYOUT, 72);
+structure!(VideoEncodeH264CapabilitiesKHR, VIDEO_ENCODE_H264_CAPABILITIES_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H264_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH264CapabilitiesKHR",
     size: 72,
@@ -29,31 +28,30 @@ pub static VIDEO_ENCODE_H264_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&VIDEO_ENCODE_H264_CAPABILITY_FLAG_BITS_KHR_ENUM)),
-        f("maxLevelIdc", 20, 1, Ty::Enum(&STD_VIDEO_H264_LEVEL_IDC_ENUM)),
-        f("maxSliceCount", 24, 1, Ty::U32),
-        f("maxPPictureL0ReferenceCount", 28, 1, Ty::U32),
-        f("maxBPictureL0ReferenceCount", 32, 1, Ty::U32),
-        f("maxL1ReferenceCount", 36, 1, Ty::U32),
-        f("maxTemporalLayerCount", 40, 1, Ty::U32),
-        f("expectDyadicTemporalLayerPattern", 44, 1, Ty::Bool32),
-        f("minQp", 48, 1, Ty::I32),
-        f("maxQp", 52, 1, Ty::I32),
-        f("prefersGopRemainingFrames", 56, 1, Ty::Bool32),
-        f("requiresGopRemainingFrames", 60, 1, Ty::Bool32),
-        f("stdSyntaxFlags", 64, 1, Ty::Flags(&VIDEO_ENCODE_H264_STD_FLAG_BITS_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&VIDEO_ENCODE_H264_CAPABILITY_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxLevelIdc", at: 20, ty: Ty::Enum(&STD_VIDEO_H264_LEVEL_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxSliceCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPPictureL0ReferenceCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxBPictureL0ReferenceCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxL1ReferenceCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTemporalLayerCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "expectDyadicTemporalLayerPattern", at: 44, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minQp", at: 48, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxQp", at: 52, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "prefersGopRemainingFrames", at: 56, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "requiresGopRemainingFrames", at: 60, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stdSyntaxFlags", at: 64, ty: Ty::Flags(&VIDEO_ENCODE_H264_STD_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(68, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 68, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH264QualityLevelPropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -67,7 +65,7 @@ pub struct VideoEncodeH264QualityLevelPropertiesKHR {
     pub preferred_max_l1_reference_count: u32,
     pub preferred_std_entropy_coding_mode_flag: Bool32,
 }
-structure!(VideoEncodeH264QualityLevelPropertiesKHR, VIDEO_ENCODE_H264_QUALITY_LEVEL_PROPERTIES_KHR_LAYOUT, 64);
+structure!(VideoEncodeH264QualityLevelPropertiesKHR, VIDEO_ENCODE_H264_QUALITY_LEVEL_PROPERTIES_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H264_QUALITY_LEVEL_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH264QualityLevelPropertiesKHR",
     size: 64,
@@ -76,34 +74,33 @@ pub static VIDEO_ENCODE_H264_QUALITY_LEVEL_PROPERTIES_KHR_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("preferredRateControlFlags", 16, 1, Ty::Flags(&VIDEO_ENCODE_H264_RATE_CONTROL_FLAG_BITS_KHR_ENUM)),
-        f("preferredGopFrameCount", 20, 1, Ty::U32),
-        f("preferredIdrPeriod", 24, 1, Ty::U32),
-        f("preferredConsecutiveBFrameCount", 28, 1, Ty::U32),
-        f("preferredTemporalLayerCount", 32, 1, Ty::U32),
-        f("preferredConstantQp", 36, 1, Ty::Struct(&VIDEO_ENCODE_H264_QP_KHR_LAYOUT)),
-        f("preferredMaxL0ReferenceCount", 48, 1, Ty::U32),
-        f("preferredMaxL1ReferenceCount", 52, 1, Ty::U32),
-        f("preferredStdEntropyCodingModeFlag", 56, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "preferredRateControlFlags", at: 16, ty: Ty::Flags(&VIDEO_ENCODE_H264_RATE_CONTROL_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredGopFrameCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredIdrPeriod", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredConsecutiveBFrameCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredTemporalLayerCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredConstantQp", at: 36, ty: Ty::Struct(&VIDEO_ENCODE_H264_QP_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredMaxL0ReferenceCount", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredMaxL1ReferenceCount", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredStdEntropyCodingModeFlag", at: 56, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(60, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 60, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH264SessionCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub use_max_level_idc: Bool32,
     pub max_level_idc: StdVideoH264LevelIdc,
 }
-structure!(VideoEncodeH264SessionCreateInfoKHR, VIDEO_ENCODE_H264_SESSION_CREATE_INFO_KHR_LAYOUT, 24);
+structure!(VideoEncodeH264SessionCreateInfoKHR, VIDEO_ENCODE_H264_SESSION_CREATE_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H264_SESSION_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH264SessionCreateInfoKHR",
     size: 24,
@@ -112,20 +109,19 @@ pub static VIDEO_ENCODE_H264_SESSION_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("useMaxLevelIdc", 16, 1, Ty::Bool32),
-        f("maxLevelIdc", 20, 1, Ty::Enum(&STD_VIDEO_H264_LEVEL_IDC_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "useMaxLevelIdc", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxLevelIdc", at: 20, ty: Ty::Enum(&STD_VIDEO_H264_LEVEL_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH264SessionParametersCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -133,7 +129,7 @@ pub struct VideoEncodeH264SessionParametersCreateInfoKHR {
     pub max_std_pps_count: u32,
     pub p_parameters_add_info: Ptr<VideoEncodeH264SessionParametersAddInfoKHR>,
 }
-structure!(VideoEncodeH264SessionParametersCreateInfoKHR, VIDEO_ENCODE_H264_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT, 32);
+structure!(VideoEncodeH264SessionParametersCreateInfoKHR, VIDEO_ENCODE_H264_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H264_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH264SessionParametersCreateInfoKHR",
     size: 32,
@@ -142,22 +138,21 @@ pub static VIDEO_ENCODE_H264_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxStdSPSCount", 16, 1, Ty::U32),
-        f("maxStdPPSCount", 20, 1, Ty::U32),
-        f("pParametersAddInfo", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_H264_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxStdSPSCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxStdPPSCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pParametersAddInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_H264_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIDEO_ENCODE_H264_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH264SessionParametersAddInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -166,7 +161,7 @@ pub struct VideoEncodeH264SessionParametersAddInfoKHR {
     pub std_pps_count: u32,
     pub p_std_pp_ss: Ptr<StdVideoH264PictureParameterSet>,
 }
-structure!(VideoEncodeH264SessionParametersAddInfoKHR, VIDEO_ENCODE_H264_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT, 48);
+structure!(VideoEncodeH264SessionParametersAddInfoKHR, VIDEO_ENCODE_H264_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H264_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH264SessionParametersAddInfoKHR",
     size: 48,
@@ -175,24 +170,23 @@ pub static VIDEO_ENCODE_H264_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stdSPSCount", 16, 1, Ty::U32).optional(),
-        f("pStdSPSs", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("stdPPSCount", 32, 1, Ty::U32).optional(),
-        f("pStdPPSs", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_PICTURE_PARAMETER_SET_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stdSPSCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdSPSs", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stdPPSCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdPPSs", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_PICTURE_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H264_PICTURE_PARAMETER_SET_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H264_PICTURE_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4)],
-    keep: &[s(0, 4), s(16, 4), s(32, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH264SessionParametersGetInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -201,7 +195,7 @@ pub struct VideoEncodeH264SessionParametersGetInfoKHR {
     pub std_sps_id: u32,
     pub std_pps_id: u32,
 }
-structure!(VideoEncodeH264SessionParametersGetInfoKHR, VIDEO_ENCODE_H264_SESSION_PARAMETERS_GET_INFO_KHR_LAYOUT, 32);
+structure!(VideoEncodeH264SessionParametersGetInfoKHR, VIDEO_ENCODE_H264_SESSION_PARAMETERS_GET_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H264_SESSION_PARAMETERS_GET_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH264SessionParametersGetInfoKHR",
     size: 32,
@@ -210,29 +204,28 @@ pub static VIDEO_ENCODE_H264_SESSION_PARAMETERS_GET_INFO_KHR_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("writeStdSPS", 16, 1, Ty::Bool32),
-        f("writeStdPPS", 20, 1, Ty::Bool32),
-        f("stdSPSId", 24, 1, Ty::U32),
-        f("stdPPSId", 28, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "writeStdSPS", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "writeStdPPS", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stdSPSId", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stdPPSId", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH264SessionParametersFeedbackInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub has_std_sps_overrides: Bool32,
     pub has_std_pps_overrides: Bool32,
 }
-structure!(VideoEncodeH264SessionParametersFeedbackInfoKHR, VIDEO_ENCODE_H264_SESSION_PARAMETERS_FEEDBACK_INFO_KHR_LAYOUT, 24);
+structure!(VideoEncodeH264SessionParametersFeedbackInfoKHR, VIDEO_ENCODE_H264_SESSION_PARAMETERS_FEEDBACK_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H264_SESSION_PARAMETERS_FEEDBACK_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH264SessionParametersFeedbackInfoKHR",
     size: 24,
@@ -241,20 +234,19 @@ pub static VIDEO_ENCODE_H264_SESSION_PARAMETERS_FEEDBACK_INFO_KHR_LAYOUT: Layout
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("hasStdSPSOverrides", 16, 1, Ty::Bool32),
-        f("hasStdPPSOverrides", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "hasStdSPSOverrides", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "hasStdPPSOverrides", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH264PictureInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -263,7 +255,7 @@ pub struct VideoEncodeH264PictureInfoKHR {
     pub p_std_picture_info: Ptr<StdVideoEncodeH264PictureInfo>,
     pub generate_prefix_nalu: Bool32,
 }
-structure!(VideoEncodeH264PictureInfoKHR, VIDEO_ENCODE_H264_PICTURE_INFO_KHR_LAYOUT, 48);
+structure!(VideoEncodeH264PictureInfoKHR, VIDEO_ENCODE_H264_PICTURE_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H264_PICTURE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH264PictureInfoKHR",
     size: 48,
@@ -272,30 +264,29 @@ pub static VIDEO_ENCODE_H264_PICTURE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("naluSliceEntryCount", 16, 1, Ty::U32),
-        f("pNaluSliceEntries", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_H264_NALU_SLICE_INFO_KHR_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pStdPictureInfo", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("generatePrefixNalu", 40, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "naluSliceEntryCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNaluSliceEntries", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_H264_NALU_SLICE_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStdPictureInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "generatePrefixNalu", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIDEO_ENCODE_H264_NALU_SLICE_INFO_KHR_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIDEO_ENCODE_H264_NALU_SLICE_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(44, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH264DpbSlotInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_std_reference_info: Ptr<StdVideoEncodeH264ReferenceInfo>,
 }
-structure!(VideoEncodeH264DpbSlotInfoKHR, VIDEO_ENCODE_H264_DPB_SLOT_INFO_KHR_LAYOUT, 24);
+structure!(VideoEncodeH264DpbSlotInfoKHR, VIDEO_ENCODE_H264_DPB_SLOT_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H264_DPB_SLOT_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH264DpbSlotInfoKHR",
     size: 24,
@@ -304,27 +295,26 @@ pub static VIDEO_ENCODE_H264_DPB_SLOT_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pStdReferenceInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdReferenceInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH264NaluSliceInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub constant_qp: i32,
     pub p_std_slice_header: Ptr<StdVideoEncodeH264SliceHeader>,
 }
-structure!(VideoEncodeH264NaluSliceInfoKHR, VIDEO_ENCODE_H264_NALU_SLICE_INFO_KHR_LAYOUT, 32);
+structure!(VideoEncodeH264NaluSliceInfoKHR, VIDEO_ENCODE_H264_NALU_SLICE_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H264_NALU_SLICE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH264NaluSliceInfoKHR",
     size: 32,
@@ -333,27 +323,26 @@ pub static VIDEO_ENCODE_H264_NALU_SLICE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("constantQp", 16, 1, Ty::I32),
-        f("pStdSliceHeader", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_SLICE_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "constantQp", at: 16, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStdSliceHeader", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_SLICE_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_SLICE_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH264ProfileInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub std_profile_idc: StdVideoH264ProfileIdc,
 }
-structure!(VideoEncodeH264ProfileInfoKHR, VIDEO_ENCODE_H264_PROFILE_INFO_KHR_LAYOUT, 24);
+structure!(VideoEncodeH264ProfileInfoKHR, VIDEO_ENCODE_H264_PROFILE_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H264_PROFILE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH264ProfileInfoKHR",
     size: 24,
@@ -362,19 +351,18 @@ pub static VIDEO_ENCODE_H264_PROFILE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stdProfileIdc", 16, 1, Ty::Enum(&STD_VIDEO_H264_PROFILE_IDC_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stdProfileIdc", at: 16, ty: Ty::Enum(&STD_VIDEO_H264_PROFILE_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH264RateControlInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -384,7 +372,7 @@ pub struct VideoEncodeH264RateControlInfoKHR {
     pub consecutive_b_frame_count: u32,
     pub temporal_layer_count: u32,
 }
-structure!(VideoEncodeH264RateControlInfoKHR, VIDEO_ENCODE_H264_RATE_CONTROL_INFO_KHR_LAYOUT, 40);
+structure!(VideoEncodeH264RateControlInfoKHR, VIDEO_ENCODE_H264_RATE_CONTROL_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H264_RATE_CONTROL_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH264RateControlInfoKHR",
     size: 40,
@@ -393,23 +381,22 @@ pub static VIDEO_ENCODE_H264_RATE_CONTROL_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&VIDEO_ENCODE_H264_RATE_CONTROL_FLAG_BITS_KHR_ENUM)).optional(),
-        f("gopFrameCount", 20, 1, Ty::U32),
-        f("idrPeriod", 24, 1, Ty::U32),
-        f("consecutiveBFrameCount", 28, 1, Ty::U32),
-        f("temporalLayerCount", 32, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&VIDEO_ENCODE_H264_RATE_CONTROL_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "gopFrameCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "idrPeriod", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "consecutiveBFrameCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "temporalLayerCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH264RateControlLayerInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -420,7 +407,7 @@ pub struct VideoEncodeH264RateControlLayerInfoKHR {
     pub use_max_frame_size: Bool32,
     pub max_frame_size: VideoEncodeH264FrameSizeKHR,
 }
-structure!(VideoEncodeH264RateControlLayerInfoKHR, VIDEO_ENCODE_H264_RATE_CONTROL_LAYER_INFO_KHR_LAYOUT, 64);
+structure!(VideoEncodeH264RateControlLayerInfoKHR, VIDEO_ENCODE_H264_RATE_CONTROL_LAYER_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H264_RATE_CONTROL_LAYER_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH264RateControlLayerInfoKHR",
     size: 64,
@@ -429,30 +416,29 @@ pub static VIDEO_ENCODE_H264_RATE_CONTROL_LAYER_INFO_KHR_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("useMinQp", 16, 1, Ty::Bool32),
-        f("minQp", 20, 1, Ty::Struct(&VIDEO_ENCODE_H264_QP_KHR_LAYOUT)),
-        f("useMaxQp", 32, 1, Ty::Bool32),
-        f("maxQp", 36, 1, Ty::Struct(&VIDEO_ENCODE_H264_QP_KHR_LAYOUT)),
-        f("useMaxFrameSize", 48, 1, Ty::Bool32),
-        f("maxFrameSize", 52, 1, Ty::Struct(&VIDEO_ENCODE_H264_FRAME_SIZE_KHR_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "useMinQp", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minQp", at: 20, ty: Ty::Struct(&VIDEO_ENCODE_H264_QP_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "useMaxQp", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxQp", at: 36, ty: Ty::Struct(&VIDEO_ENCODE_H264_QP_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "useMaxFrameSize", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxFrameSize", at: 52, ty: Ty::Struct(&VIDEO_ENCODE_H264_FRAME_SIZE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH264QpKHR {
     pub qp_i: i32,
     pub qp_p: i32,
     pub qp_b: i32,
 }
-structure!(VideoEncodeH264QpKHR, VIDEO_ENCODE_H264_QP_KHR_LAYOUT, 12);
+structure!(VideoEncodeH264QpKHR, VIDEO_ENCODE_H264_QP_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H264_QP_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH264QpKHR",
     size: 12,
@@ -461,9 +447,9 @@ pub static VIDEO_ENCODE_H264_QP_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("qpI", 0, 1, Ty::I32),
-        f("qpP", 4, 1, Ty::I32),
-        f("qpB", 8, 1, Ty::I32),
+        Field { name: "qpI", at: 0, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "qpP", at: 4, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "qpB", at: 8, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -471,13 +457,12 @@ pub static VIDEO_ENCODE_H264_QP_KHR_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH264FrameSizeKHR {
     pub frame_i_size: u32,
     pub frame_p_size: u32,
     pub frame_b_size: u32,
 }
-structure!(VideoEncodeH264FrameSizeKHR, VIDEO_ENCODE_H264_FRAME_SIZE_KHR_LAYOUT, 12);
+structure!(VideoEncodeH264FrameSizeKHR, VIDEO_ENCODE_H264_FRAME_SIZE_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H264_FRAME_SIZE_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH264FrameSizeKHR",
     size: 12,
@@ -486,9 +471,9 @@ pub static VIDEO_ENCODE_H264_FRAME_SIZE_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("frameISize", 0, 1, Ty::U32),
-        f("framePSize", 4, 1, Ty::U32),
-        f("frameBSize", 8, 1, Ty::U32),
+        Field { name: "frameISize", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "framePSize", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "frameBSize", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -496,7 +481,6 @@ pub static VIDEO_ENCODE_H264_FRAME_SIZE_KHR_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH264GopRemainingFrameInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -505,7 +489,7 @@ pub struct VideoEncodeH264GopRemainingFrameInfoKHR {
     pub gop_remaining_p: u32,
     pub gop_remaining_b: u32,
 }
-structure!(VideoEncodeH264GopRemainingFrameInfoKHR, VIDEO_ENCODE_H264_GOP_REMAINING_FRAME_INFO_KHR_LAYOUT, 32);
+structure!(VideoEncodeH264GopRemainingFrameInfoKHR, VIDEO_ENCODE_H264_GOP_REMAINING_FRAME_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H264_GOP_REMAINING_FRAME_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH264GopRemainingFrameInfoKHR",
     size: 32,
@@ -514,18 +498,18 @@ pub static VIDEO_ENCODE_H264_GOP_REMAINING_FRAME_INFO_KHR_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("useGopRemainingFrames", 16, 1, Ty::Bool32),
-        f("gopRemainingI", 20, 1, Ty::U32),
-        f("gopRemainingP", 24, 1, Ty::U32),
-        f("gopRemainingB", 28, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "useGopRemainingFrames", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "gopRemainingI", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "gopRemainingP", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "gopRemainingB", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(VideoEncodeH264CapabilityFlagsKHR, u32);

@@ -2,7 +2,6 @@
 // VK_KHR_video_encode_h265.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH265CapabilitiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -23,7 +22,7 @@ pub struct VideoEncodeH265CapabilitiesKHR {
     pub requires_gop_remaining_frames: Bool32,
     pub std_syntax_flags: VideoEncodeH265StdFlagsKHR,
 }
-structure!(VideoEncodeH265CapabilitiesKHR, VIDEO_ENCODE_H265_CAPABILITIES_KHR_LAYOUT, 88);
+structure!(VideoEncodeH265CapabilitiesKHR, VIDEO_ENCODE_H265_CAPABILITIES_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H265_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH265CapabilitiesKHR",
     size: 88,
@@ -32,41 +31,40 @@ pub static VIDEO_ENCODE_H265_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&VIDEO_ENCODE_H265_CAPABILITY_FLAG_BITS_KHR_ENUM)),
-        f("maxLevelIdc", 20, 1, Ty::Enum(&STD_VIDEO_H265_LEVEL_IDC_ENUM)),
-        f("maxSliceSegmentCount", 24, 1, Ty::U32),
-        f("maxTiles", 28, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("ctbSizes", 36, 1, Ty::Flags(&VIDEO_ENCODE_H265_CTB_SIZE_FLAG_BITS_KHR_ENUM)),
-        f("transformBlockSizes", 40, 1, Ty::Flags(&VIDEO_ENCODE_H265_TRANSFORM_BLOCK_SIZE_FLAG_BITS_KHR_ENUM)),
-        f("maxPPictureL0ReferenceCount", 44, 1, Ty::U32),
-        f("maxBPictureL0ReferenceCount", 48, 1, Ty::U32),
-        f("maxL1ReferenceCount", 52, 1, Ty::U32),
-        f("maxSubLayerCount", 56, 1, Ty::U32),
-        f("expectDyadicTemporalSubLayerPattern", 60, 1, Ty::Bool32),
-        f("minQp", 64, 1, Ty::I32),
-        f("maxQp", 68, 1, Ty::I32),
-        f("prefersGopRemainingFrames", 72, 1, Ty::Bool32),
-        f("requiresGopRemainingFrames", 76, 1, Ty::Bool32),
-        f("stdSyntaxFlags", 80, 1, Ty::Flags(&VIDEO_ENCODE_H265_STD_FLAG_BITS_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&VIDEO_ENCODE_H265_CAPABILITY_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxLevelIdc", at: 20, ty: Ty::Enum(&STD_VIDEO_H265_LEVEL_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxSliceSegmentCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTiles", at: 28, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ctbSizes", at: 36, ty: Ty::Flags(&VIDEO_ENCODE_H265_CTB_SIZE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "transformBlockSizes", at: 40, ty: Ty::Flags(&VIDEO_ENCODE_H265_TRANSFORM_BLOCK_SIZE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxPPictureL0ReferenceCount", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxBPictureL0ReferenceCount", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxL1ReferenceCount", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxSubLayerCount", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "expectDyadicTemporalSubLayerPattern", at: 60, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minQp", at: 64, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxQp", at: 68, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "prefersGopRemainingFrames", at: 72, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "requiresGopRemainingFrames", at: 76, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stdSyntaxFlags", at: 80, ty: Ty::Flags(&VIDEO_ENCODE_H265_STD_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(84, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 84, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH265SessionCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub use_max_level_idc: Bool32,
     pub max_level_idc: StdVideoH265LevelIdc,
 }
-structure!(VideoEncodeH265SessionCreateInfoKHR, VIDEO_ENCODE_H265_SESSION_CREATE_INFO_KHR_LAYOUT, 24);
+structure!(VideoEncodeH265SessionCreateInfoKHR, VIDEO_ENCODE_H265_SESSION_CREATE_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H265_SESSION_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH265SessionCreateInfoKHR",
     size: 24,
@@ -75,20 +73,19 @@ pub static VIDEO_ENCODE_H265_SESSION_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("useMaxLevelIdc", 16, 1, Ty::Bool32),
-        f("maxLevelIdc", 20, 1, Ty::Enum(&STD_VIDEO_H265_LEVEL_IDC_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "useMaxLevelIdc", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxLevelIdc", at: 20, ty: Ty::Enum(&STD_VIDEO_H265_LEVEL_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH265QualityLevelPropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -101,7 +98,7 @@ pub struct VideoEncodeH265QualityLevelPropertiesKHR {
     pub preferred_max_l0_reference_count: u32,
     pub preferred_max_l1_reference_count: u32,
 }
-structure!(VideoEncodeH265QualityLevelPropertiesKHR, VIDEO_ENCODE_H265_QUALITY_LEVEL_PROPERTIES_KHR_LAYOUT, 56);
+structure!(VideoEncodeH265QualityLevelPropertiesKHR, VIDEO_ENCODE_H265_QUALITY_LEVEL_PROPERTIES_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H265_QUALITY_LEVEL_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH265QualityLevelPropertiesKHR",
     size: 56,
@@ -110,26 +107,25 @@ pub static VIDEO_ENCODE_H265_QUALITY_LEVEL_PROPERTIES_KHR_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("preferredRateControlFlags", 16, 1, Ty::Flags(&VIDEO_ENCODE_H265_RATE_CONTROL_FLAG_BITS_KHR_ENUM)),
-        f("preferredGopFrameCount", 20, 1, Ty::U32),
-        f("preferredIdrPeriod", 24, 1, Ty::U32),
-        f("preferredConsecutiveBFrameCount", 28, 1, Ty::U32),
-        f("preferredSubLayerCount", 32, 1, Ty::U32),
-        f("preferredConstantQp", 36, 1, Ty::Struct(&VIDEO_ENCODE_H265_QP_KHR_LAYOUT)),
-        f("preferredMaxL0ReferenceCount", 48, 1, Ty::U32),
-        f("preferredMaxL1ReferenceCount", 52, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "preferredRateControlFlags", at: 16, ty: Ty::Flags(&VIDEO_ENCODE_H265_RATE_CONTROL_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredGopFrameCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredIdrPeriod", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredConsecutiveBFrameCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredSubLayerCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredConstantQp", at: 36, ty: Ty::Struct(&VIDEO_ENCODE_H265_QP_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredMaxL0ReferenceCount", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredMaxL1ReferenceCount", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH265SessionParametersCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -138,7 +134,7 @@ pub struct VideoEncodeH265SessionParametersCreateInfoKHR {
     pub max_std_pps_count: u32,
     pub p_parameters_add_info: Ptr<VideoEncodeH265SessionParametersAddInfoKHR>,
 }
-structure!(VideoEncodeH265SessionParametersCreateInfoKHR, VIDEO_ENCODE_H265_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT, 40);
+structure!(VideoEncodeH265SessionParametersCreateInfoKHR, VIDEO_ENCODE_H265_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H265_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH265SessionParametersCreateInfoKHR",
     size: 40,
@@ -147,23 +143,22 @@ pub static VIDEO_ENCODE_H265_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxStdVPSCount", 16, 1, Ty::U32),
-        f("maxStdSPSCount", 20, 1, Ty::U32),
-        f("maxStdPPSCount", 24, 1, Ty::U32),
-        f("pParametersAddInfo", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_H265_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxStdVPSCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxStdSPSCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxStdPPSCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pParametersAddInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_H265_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&VIDEO_ENCODE_H265_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH265SessionParametersAddInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -174,7 +169,7 @@ pub struct VideoEncodeH265SessionParametersAddInfoKHR {
     pub std_pps_count: u32,
     pub p_std_pp_ss: Ptr<StdVideoH265PictureParameterSet>,
 }
-structure!(VideoEncodeH265SessionParametersAddInfoKHR, VIDEO_ENCODE_H265_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT, 64);
+structure!(VideoEncodeH265SessionParametersAddInfoKHR, VIDEO_ENCODE_H265_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H265_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH265SessionParametersAddInfoKHR",
     size: 64,
@@ -183,27 +178,26 @@ pub static VIDEO_ENCODE_H265_SESSION_PARAMETERS_ADD_INFO_KHR_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stdVPSCount", 16, 1, Ty::U32).optional(),
-        f("pStdVPSs", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("stdSPSCount", 32, 1, Ty::U32).optional(),
-        f("pStdSPSs", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("stdPPSCount", 48, 1, Ty::U32).optional(),
-        f("pStdPPSs", 56, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_PICTURE_PARAMETER_SET_LAYOUT), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stdVPSCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdVPSs", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stdSPSCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdSPSs", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stdPPSCount", at: 48, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdPPSs", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_PICTURE_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_PICTURE_PARAMETER_SET_LAYOUT), len: Len::At(here(48, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_PICTURE_PARAMETER_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 48, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4), s(52, 4)],
-    keep: &[s(0, 4), s(16, 4), s(32, 4), s(48, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }, Span { at: 48, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH265SessionParametersGetInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -214,7 +208,7 @@ pub struct VideoEncodeH265SessionParametersGetInfoKHR {
     pub std_sps_id: u32,
     pub std_pps_id: u32,
 }
-structure!(VideoEncodeH265SessionParametersGetInfoKHR, VIDEO_ENCODE_H265_SESSION_PARAMETERS_GET_INFO_KHR_LAYOUT, 40);
+structure!(VideoEncodeH265SessionParametersGetInfoKHR, VIDEO_ENCODE_H265_SESSION_PARAMETERS_GET_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H265_SESSION_PARAMETERS_GET_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH265SessionParametersGetInfoKHR",
     size: 40,
@@ -223,24 +217,23 @@ pub static VIDEO_ENCODE_H265_SESSION_PARAMETERS_GET_INFO_KHR_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("writeStdVPS", 16, 1, Ty::Bool32),
-        f("writeStdSPS", 20, 1, Ty::Bool32),
-        f("writeStdPPS", 24, 1, Ty::Bool32),
-        f("stdVPSId", 28, 1, Ty::U32),
-        f("stdSPSId", 32, 1, Ty::U32),
-        f("stdPPSId", 36, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "writeStdVPS", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "writeStdSPS", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "writeStdPPS", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stdVPSId", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stdSPSId", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stdPPSId", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH265SessionParametersFeedbackInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -248,7 +241,7 @@ pub struct VideoEncodeH265SessionParametersFeedbackInfoKHR {
     pub has_std_sps_overrides: Bool32,
     pub has_std_pps_overrides: Bool32,
 }
-structure!(VideoEncodeH265SessionParametersFeedbackInfoKHR, VIDEO_ENCODE_H265_SESSION_PARAMETERS_FEEDBACK_INFO_KHR_LAYOUT, 32);
+structure!(VideoEncodeH265SessionParametersFeedbackInfoKHR, VIDEO_ENCODE_H265_SESSION_PARAMETERS_FEEDBACK_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H265_SESSION_PARAMETERS_FEEDBACK_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH265SessionParametersFeedbackInfoKHR",
     size: 32,
@@ -257,21 +250,20 @@ pub static VIDEO_ENCODE_H265_SESSION_PARAMETERS_FEEDBACK_INFO_KHR_LAYOUT: Layout
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("hasStdVPSOverrides", 16, 1, Ty::Bool32),
-        f("hasStdSPSOverrides", 20, 1, Ty::Bool32),
-        f("hasStdPPSOverrides", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "hasStdVPSOverrides", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "hasStdSPSOverrides", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "hasStdPPSOverrides", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH265PictureInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -279,7 +271,7 @@ pub struct VideoEncodeH265PictureInfoKHR {
     pub p_nalu_slice_segment_entries: Ptr<VideoEncodeH265NaluSliceSegmentInfoKHR>,
     pub p_std_picture_info: Ptr<StdVideoEncodeH265PictureInfo>,
 }
-structure!(VideoEncodeH265PictureInfoKHR, VIDEO_ENCODE_H265_PICTURE_INFO_KHR_LAYOUT, 40);
+structure!(VideoEncodeH265PictureInfoKHR, VIDEO_ENCODE_H265_PICTURE_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H265_PICTURE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH265PictureInfoKHR",
     size: 40,
@@ -288,29 +280,28 @@ pub static VIDEO_ENCODE_H265_PICTURE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("naluSliceSegmentEntryCount", 16, 1, Ty::U32),
-        f("pNaluSliceSegmentEntries", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_H265_NALU_SLICE_SEGMENT_INFO_KHR_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pStdPictureInfo", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "naluSliceSegmentEntryCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNaluSliceSegmentEntries", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_H265_NALU_SLICE_SEGMENT_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStdPictureInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIDEO_ENCODE_H265_NALU_SLICE_SEGMENT_INFO_KHR_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIDEO_ENCODE_H265_NALU_SLICE_SEGMENT_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH265DpbSlotInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_std_reference_info: Ptr<StdVideoEncodeH265ReferenceInfo>,
 }
-structure!(VideoEncodeH265DpbSlotInfoKHR, VIDEO_ENCODE_H265_DPB_SLOT_INFO_KHR_LAYOUT, 24);
+structure!(VideoEncodeH265DpbSlotInfoKHR, VIDEO_ENCODE_H265_DPB_SLOT_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H265_DPB_SLOT_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH265DpbSlotInfoKHR",
     size: 24,
@@ -319,27 +310,26 @@ pub static VIDEO_ENCODE_H265_DPB_SLOT_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pStdReferenceInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdReferenceInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_REFERENCE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH265NaluSliceSegmentInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub constant_qp: i32,
     pub p_std_slice_segment_header: Ptr<StdVideoEncodeH265SliceSegmentHeader>,
 }
-structure!(VideoEncodeH265NaluSliceSegmentInfoKHR, VIDEO_ENCODE_H265_NALU_SLICE_SEGMENT_INFO_KHR_LAYOUT, 32);
+structure!(VideoEncodeH265NaluSliceSegmentInfoKHR, VIDEO_ENCODE_H265_NALU_SLICE_SEGMENT_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H265_NALU_SLICE_SEGMENT_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH265NaluSliceSegmentInfoKHR",
     size: 32,
@@ -348,27 +338,26 @@ pub static VIDEO_ENCODE_H265_NALU_SLICE_SEGMENT_INFO_KHR_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("constantQp", 16, 1, Ty::I32),
-        f("pStdSliceSegmentHeader", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_SLICE_SEGMENT_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "constantQp", at: 16, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStdSliceSegmentHeader", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_SLICE_SEGMENT_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_SLICE_SEGMENT_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH265ProfileInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub std_profile_idc: StdVideoH265ProfileIdc,
 }
-structure!(VideoEncodeH265ProfileInfoKHR, VIDEO_ENCODE_H265_PROFILE_INFO_KHR_LAYOUT, 24);
+structure!(VideoEncodeH265ProfileInfoKHR, VIDEO_ENCODE_H265_PROFILE_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H265_PROFILE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH265ProfileInfoKHR",
     size: 24,
@@ -377,19 +366,18 @@ pub static VIDEO_ENCODE_H265_PROFILE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stdProfileIdc", 16, 1, Ty::Enum(&STD_VIDEO_H265_PROFILE_IDC_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stdProfileIdc", at: 16, ty: Ty::Enum(&STD_VIDEO_H265_PROFILE_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH265RateControlInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -399,7 +387,7 @@ pub struct VideoEncodeH265RateControlInfoKHR {
     pub consecutive_b_frame_count: u32,
     pub sub_layer_count: u32,
 }
-structure!(VideoEncodeH265RateControlInfoKHR, VIDEO_ENCODE_H265_RATE_CONTROL_INFO_KHR_LAYOUT, 40);
+structure!(VideoEncodeH265RateControlInfoKHR, VIDEO_ENCODE_H265_RATE_CONTROL_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H265_RATE_CONTROL_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH265RateControlInfoKHR",
     size: 40,
@@ -408,23 +396,22 @@ pub static VIDEO_ENCODE_H265_RATE_CONTROL_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&VIDEO_ENCODE_H265_RATE_CONTROL_FLAG_BITS_KHR_ENUM)).optional(),
-        f("gopFrameCount", 20, 1, Ty::U32),
-        f("idrPeriod", 24, 1, Ty::U32),
-        f("consecutiveBFrameCount", 28, 1, Ty::U32),
-        f("subLayerCount", 32, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&VIDEO_ENCODE_H265_RATE_CONTROL_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "gopFrameCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "idrPeriod", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "consecutiveBFrameCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subLayerCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH265RateControlLayerInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -435,7 +422,7 @@ pub struct VideoEncodeH265RateControlLayerInfoKHR {
     pub use_max_frame_size: Bool32,
     pub max_frame_size: VideoEncodeH265FrameSizeKHR,
 }
-structure!(VideoEncodeH265RateControlLayerInfoKHR, VIDEO_ENCODE_H265_RATE_CONTROL_LAYER_INFO_KHR_LAYOUT, 64);
+structure!(VideoEncodeH265RateControlLayerInfoKHR, VIDEO_ENCODE_H265_RATE_CONTROL_LAYER_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H265_RATE_CONTROL_LAYER_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH265RateControlLayerInfoKHR",
     size: 64,
@@ -444,30 +431,29 @@ pub static VIDEO_ENCODE_H265_RATE_CONTROL_LAYER_INFO_KHR_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("useMinQp", 16, 1, Ty::Bool32),
-        f("minQp", 20, 1, Ty::Struct(&VIDEO_ENCODE_H265_QP_KHR_LAYOUT)),
-        f("useMaxQp", 32, 1, Ty::Bool32),
-        f("maxQp", 36, 1, Ty::Struct(&VIDEO_ENCODE_H265_QP_KHR_LAYOUT)),
-        f("useMaxFrameSize", 48, 1, Ty::Bool32),
-        f("maxFrameSize", 52, 1, Ty::Struct(&VIDEO_ENCODE_H265_FRAME_SIZE_KHR_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "useMinQp", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minQp", at: 20, ty: Ty::Struct(&VIDEO_ENCODE_H265_QP_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "useMaxQp", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxQp", at: 36, ty: Ty::Struct(&VIDEO_ENCODE_H265_QP_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "useMaxFrameSize", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxFrameSize", at: 52, ty: Ty::Struct(&VIDEO_ENCODE_H265_FRAME_SIZE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH265QpKHR {
     pub qp_i: i32,
     pub qp_p: i32,
     pub qp_b: i32,
 }
-structure!(VideoEncodeH265QpKHR, VIDEO_ENCODE_H265_QP_KHR_LAYOUT, 12);
+structure!(VideoEncodeH265QpKHR, VIDEO_ENCODE_H265_QP_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H265_QP_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH265QpKHR",
     size: 12,
@@ -476,9 +462,9 @@ pub static VIDEO_ENCODE_H265_QP_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("qpI", 0, 1, Ty::I32),
-        f("qpP", 4, 1, Ty::I32),
-        f("qpB", 8, 1, Ty::I32),
+        Field { name: "qpI", at: 0, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "qpP", at: 4, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "qpB", at: 8, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -486,13 +472,12 @@ pub static VIDEO_ENCODE_H265_QP_KHR_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH265FrameSizeKHR {
     pub frame_i_size: u32,
     pub frame_p_size: u32,
     pub frame_b_size: u32,
 }
-structure!(VideoEncodeH265FrameSizeKHR, VIDEO_ENCODE_H265_FRAME_SIZE_KHR_LAYOUT, 12);
+structure!(VideoEncodeH265FrameSizeKHR, VIDEO_ENCODE_H265_FRAME_SIZE_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H265_FRAME_SIZE_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH265FrameSizeKHR",
     size: 12,
@@ -501,9 +486,9 @@ pub static VIDEO_ENCODE_H265_FRAME_SIZE_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("frameISize", 0, 1, Ty::U32),
-        f("framePSize", 4, 1, Ty::U32),
-        f("frameBSize", 8, 1, Ty::U32),
+        Field { name: "frameISize", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "framePSize", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "frameBSize", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -511,7 +496,6 @@ pub static VIDEO_ENCODE_H265_FRAME_SIZE_KHR_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH265GopRemainingFrameInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -520,7 +504,7 @@ pub struct VideoEncodeH265GopRemainingFrameInfoKHR {
     pub gop_remaining_p: u32,
     pub gop_remaining_b: u32,
 }
-structure!(VideoEncodeH265GopRemainingFrameInfoKHR, VIDEO_ENCODE_H265_GOP_REMAINING_FRAME_INFO_KHR_LAYOUT, 32);
+structure!(VideoEncodeH265GopRemainingFrameInfoKHR, VIDEO_ENCODE_H265_GOP_REMAINING_FRAME_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H265_GOP_REMAINING_FRAME_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH265GopRemainingFrameInfoKHR",
     size: 32,
@@ -529,18 +513,18 @@ pub static VIDEO_ENCODE_H265_GOP_REMAINING_FRAME_INFO_KHR_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("useGopRemainingFrames", 16, 1, Ty::Bool32),
-        f("gopRemainingI", 20, 1, Ty::U32),
-        f("gopRemainingP", 24, 1, Ty::U32),
-        f("gopRemainingB", 28, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "useGopRemainingFrames", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "gopRemainingI", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "gopRemainingP", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "gopRemainingB", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(VideoEncodeH265CapabilityFlagsKHR, u32);

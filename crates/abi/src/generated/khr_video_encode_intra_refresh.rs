@@ -2,7 +2,6 @@
 // VK_KHR_video_encode_intra_refresh.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeIntraRefreshCapabilitiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -12,7 +11,7 @@ pub struct VideoEncodeIntraRefreshCapabilitiesKHR {
     pub partition_independent_intra_refresh_regions: Bool32,
     pub non_rectangular_intra_refresh_regions: Bool32,
 }
-structure!(VideoEncodeIntraRefreshCapabilitiesKHR, VIDEO_ENCODE_INTRA_REFRESH_CAPABILITIES_KHR_LAYOUT, 40);
+structure!(VideoEncodeIntraRefreshCapabilitiesKHR, VIDEO_ENCODE_INTRA_REFRESH_CAPABILITIES_KHR_LAYOUT);
 pub static VIDEO_ENCODE_INTRA_REFRESH_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeIntraRefreshCapabilitiesKHR",
     size: 40,
@@ -21,29 +20,28 @@ pub static VIDEO_ENCODE_INTRA_REFRESH_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("intraRefreshModes", 16, 1, Ty::Flags(&VIDEO_ENCODE_INTRA_REFRESH_MODE_FLAG_BITS_KHR_ENUM)).optional(),
-        f("maxIntraRefreshCycleDuration", 20, 1, Ty::U32),
-        f("maxIntraRefreshActiveReferencePictures", 24, 1, Ty::U32),
-        f("partitionIndependentIntraRefreshRegions", 28, 1, Ty::Bool32),
-        f("nonRectangularIntraRefreshRegions", 32, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "intraRefreshModes", at: 16, ty: Ty::Flags(&VIDEO_ENCODE_INTRA_REFRESH_MODE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxIntraRefreshCycleDuration", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxIntraRefreshActiveReferencePictures", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "partitionIndependentIntraRefreshRegions", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "nonRectangularIntraRefreshRegions", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeSessionIntraRefreshCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub intra_refresh_mode: VideoEncodeIntraRefreshModeFlagBitsKHR,
 }
-structure!(VideoEncodeSessionIntraRefreshCreateInfoKHR, VIDEO_ENCODE_SESSION_INTRA_REFRESH_CREATE_INFO_KHR_LAYOUT, 24);
+structure!(VideoEncodeSessionIntraRefreshCreateInfoKHR, VIDEO_ENCODE_SESSION_INTRA_REFRESH_CREATE_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_SESSION_INTRA_REFRESH_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeSessionIntraRefreshCreateInfoKHR",
     size: 24,
@@ -52,26 +50,25 @@ pub static VIDEO_ENCODE_SESSION_INTRA_REFRESH_CREATE_INFO_KHR_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("intraRefreshMode", 16, 1, Ty::Flags(&VIDEO_ENCODE_INTRA_REFRESH_MODE_FLAG_BITS_KHR_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "intraRefreshMode", at: 16, ty: Ty::Flags(&VIDEO_ENCODE_INTRA_REFRESH_MODE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeIntraRefreshInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub intra_refresh_cycle_duration: u32,
     pub intra_refresh_index: u32,
 }
-structure!(VideoEncodeIntraRefreshInfoKHR, VIDEO_ENCODE_INTRA_REFRESH_INFO_KHR_LAYOUT, 24);
+structure!(VideoEncodeIntraRefreshInfoKHR, VIDEO_ENCODE_INTRA_REFRESH_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_INTRA_REFRESH_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeIntraRefreshInfoKHR",
     size: 24,
@@ -80,26 +77,25 @@ pub static VIDEO_ENCODE_INTRA_REFRESH_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("intraRefreshCycleDuration", 16, 1, Ty::U32),
-        f("intraRefreshIndex", 20, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "intraRefreshCycleDuration", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "intraRefreshIndex", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoReferenceIntraRefreshInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub dirty_intra_refresh_regions: u32,
 }
-structure!(VideoReferenceIntraRefreshInfoKHR, VIDEO_REFERENCE_INTRA_REFRESH_INFO_KHR_LAYOUT, 24);
+structure!(VideoReferenceIntraRefreshInfoKHR, VIDEO_REFERENCE_INTRA_REFRESH_INFO_KHR_LAYOUT);
 pub static VIDEO_REFERENCE_INTRA_REFRESH_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoReferenceIntraRefreshInfoKHR",
     size: 24,
@@ -108,25 +104,24 @@ pub static VIDEO_REFERENCE_INTRA_REFRESH_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("dirtyIntraRefreshRegions", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dirtyIntraRefreshRegions", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceVideoEncodeIntraRefreshFeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub video_encode_intra_refresh: Bool32,
 }
-structure!(PhysicalDeviceVideoEncodeIntraRefreshFeaturesKHR, PHYSICAL_DEVICE_VIDEO_ENCODE_INTRA_REFRESH_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceVideoEncodeIntraRefreshFeaturesKHR, PHYSICAL_DEVICE_VIDEO_ENCODE_INTRA_REFRESH_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_VIDEO_ENCODE_INTRA_REFRESH_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceVideoEncodeIntraRefreshFeaturesKHR",
     size: 24,
@@ -135,15 +130,15 @@ pub static PHYSICAL_DEVICE_VIDEO_ENCODE_INTRA_REFRESH_FEATURES_KHR_LAYOUT: Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("videoEncodeIntraRefresh", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "videoEncodeIntraRefresh", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(VideoEncodeIntraRefreshModeFlagsKHR, u32);

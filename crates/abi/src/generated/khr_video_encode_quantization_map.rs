@@ -2,13 +2,12 @@
 // VK_KHR_video_encode_quantization_map.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeQuantizationMapCapabilitiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_quantization_map_extent: Extent2D,
 }
-structure!(VideoEncodeQuantizationMapCapabilitiesKHR, VIDEO_ENCODE_QUANTIZATION_MAP_CAPABILITIES_KHR_LAYOUT, 24);
+structure!(VideoEncodeQuantizationMapCapabilitiesKHR, VIDEO_ENCODE_QUANTIZATION_MAP_CAPABILITIES_KHR_LAYOUT);
 pub static VIDEO_ENCODE_QUANTIZATION_MAP_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeQuantizationMapCapabilitiesKHR",
     size: 24,
@@ -17,25 +16,24 @@ pub static VIDEO_ENCODE_QUANTIZATION_MAP_CAPABILITIES_KHR_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxQuantizationMapExtent", 16, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxQuantizationMapExtent", at: 16, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoFormatQuantizationMapPropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub quantization_map_texel_size: Extent2D,
 }
-structure!(VideoFormatQuantizationMapPropertiesKHR, VIDEO_FORMAT_QUANTIZATION_MAP_PROPERTIES_KHR_LAYOUT, 24);
+structure!(VideoFormatQuantizationMapPropertiesKHR, VIDEO_FORMAT_QUANTIZATION_MAP_PROPERTIES_KHR_LAYOUT);
 pub static VIDEO_FORMAT_QUANTIZATION_MAP_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoFormatQuantizationMapPropertiesKHR",
     size: 24,
@@ -44,26 +42,25 @@ pub static VIDEO_FORMAT_QUANTIZATION_MAP_PROPERTIES_KHR_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("quantizationMapTexelSize", 16, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "quantizationMapTexelSize", at: 16, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeQuantizationMapInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub quantization_map: ImageView,
     pub quantization_map_extent: Extent2D,
 }
-structure!(VideoEncodeQuantizationMapInfoKHR, VIDEO_ENCODE_QUANTIZATION_MAP_INFO_KHR_LAYOUT, 32);
+structure!(VideoEncodeQuantizationMapInfoKHR, VIDEO_ENCODE_QUANTIZATION_MAP_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_QUANTIZATION_MAP_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeQuantizationMapInfoKHR",
     size: 32,
@@ -72,27 +69,26 @@ pub static VIDEO_ENCODE_QUANTIZATION_MAP_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("quantizationMap", 16, 1, Ty::Handle(HandleType::ImageView)).optional(),
-        f("quantizationMapExtent", 24, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "quantizationMap", at: 16, ty: Ty::Handle(HandleType::ImageView), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "quantizationMapExtent", at: 24, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::ImageView },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeQuantizationMapSessionParametersCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub quantization_map_texel_size: Extent2D,
 }
-structure!(VideoEncodeQuantizationMapSessionParametersCreateInfoKHR, VIDEO_ENCODE_QUANTIZATION_MAP_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT, 24);
+structure!(VideoEncodeQuantizationMapSessionParametersCreateInfoKHR, VIDEO_ENCODE_QUANTIZATION_MAP_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_QUANTIZATION_MAP_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeQuantizationMapSessionParametersCreateInfoKHR",
     size: 24,
@@ -101,25 +97,24 @@ pub static VIDEO_ENCODE_QUANTIZATION_MAP_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYO
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("quantizationMapTexelSize", 16, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "quantizationMapTexelSize", at: 16, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceVideoEncodeQuantizationMapFeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub video_encode_quantization_map: Bool32,
 }
-structure!(PhysicalDeviceVideoEncodeQuantizationMapFeaturesKHR, PHYSICAL_DEVICE_VIDEO_ENCODE_QUANTIZATION_MAP_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceVideoEncodeQuantizationMapFeaturesKHR, PHYSICAL_DEVICE_VIDEO_ENCODE_QUANTIZATION_MAP_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_VIDEO_ENCODE_QUANTIZATION_MAP_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceVideoEncodeQuantizationMapFeaturesKHR",
     size: 24,
@@ -128,26 +123,25 @@ pub static PHYSICAL_DEVICE_VIDEO_ENCODE_QUANTIZATION_MAP_FEATURES_KHR_LAYOUT: La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("videoEncodeQuantizationMap", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "videoEncodeQuantizationMap", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH264QuantizationMapCapabilitiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub min_qp_delta: i32,
     pub max_qp_delta: i32,
 }
-structure!(VideoEncodeH264QuantizationMapCapabilitiesKHR, VIDEO_ENCODE_H264_QUANTIZATION_MAP_CAPABILITIES_KHR_LAYOUT, 24);
+structure!(VideoEncodeH264QuantizationMapCapabilitiesKHR, VIDEO_ENCODE_H264_QUANTIZATION_MAP_CAPABILITIES_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H264_QUANTIZATION_MAP_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH264QuantizationMapCapabilitiesKHR",
     size: 24,
@@ -156,27 +150,26 @@ pub static VIDEO_ENCODE_H264_QUANTIZATION_MAP_CAPABILITIES_KHR_LAYOUT: Layout = 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("minQpDelta", 16, 1, Ty::I32),
-        f("maxQpDelta", 20, 1, Ty::I32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "minQpDelta", at: 16, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxQpDelta", at: 20, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeH265QuantizationMapCapabilitiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub min_qp_delta: i32,
     pub max_qp_delta: i32,
 }
-structure!(VideoEncodeH265QuantizationMapCapabilitiesKHR, VIDEO_ENCODE_H265_QUANTIZATION_MAP_CAPABILITIES_KHR_LAYOUT, 24);
+structure!(VideoEncodeH265QuantizationMapCapabilitiesKHR, VIDEO_ENCODE_H265_QUANTIZATION_MAP_CAPABILITIES_KHR_LAYOUT);
 pub static VIDEO_ENCODE_H265_QUANTIZATION_MAP_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeH265QuantizationMapCapabilitiesKHR",
     size: 24,
@@ -185,26 +178,25 @@ pub static VIDEO_ENCODE_H265_QUANTIZATION_MAP_CAPABILITIES_KHR_LAYOUT: Layout = 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("minQpDelta", 16, 1, Ty::I32),
-        f("maxQpDelta", 20, 1, Ty::I32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "minQpDelta", at: 16, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxQpDelta", at: 20, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoFormatH265QuantizationMapPropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub compatible_ctb_sizes: VideoEncodeH265CtbSizeFlagsKHR,
 }
-structure!(VideoFormatH265QuantizationMapPropertiesKHR, VIDEO_FORMAT_H265_QUANTIZATION_MAP_PROPERTIES_KHR_LAYOUT, 24);
+structure!(VideoFormatH265QuantizationMapPropertiesKHR, VIDEO_FORMAT_H265_QUANTIZATION_MAP_PROPERTIES_KHR_LAYOUT);
 pub static VIDEO_FORMAT_H265_QUANTIZATION_MAP_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoFormatH265QuantizationMapPropertiesKHR",
     size: 24,
@@ -213,26 +205,25 @@ pub static VIDEO_FORMAT_H265_QUANTIZATION_MAP_PROPERTIES_KHR_LAYOUT: Layout = La
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("compatibleCtbSizes", 16, 1, Ty::Flags(&VIDEO_ENCODE_H265_CTB_SIZE_FLAG_BITS_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "compatibleCtbSizes", at: 16, ty: Ty::Flags(&VIDEO_ENCODE_H265_CTB_SIZE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeAV1QuantizationMapCapabilitiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub min_q_index_delta: i32,
     pub max_q_index_delta: i32,
 }
-structure!(VideoEncodeAV1QuantizationMapCapabilitiesKHR, VIDEO_ENCODE_AV1_QUANTIZATION_MAP_CAPABILITIES_KHR_LAYOUT, 24);
+structure!(VideoEncodeAV1QuantizationMapCapabilitiesKHR, VIDEO_ENCODE_AV1_QUANTIZATION_MAP_CAPABILITIES_KHR_LAYOUT);
 pub static VIDEO_ENCODE_AV1_QUANTIZATION_MAP_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeAV1QuantizationMapCapabilitiesKHR",
     size: 24,
@@ -241,26 +232,25 @@ pub static VIDEO_ENCODE_AV1_QUANTIZATION_MAP_CAPABILITIES_KHR_LAYOUT: Layout = L
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("minQIndexDelta", 16, 1, Ty::I32),
-        f("maxQIndexDelta", 20, 1, Ty::I32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "minQIndexDelta", at: 16, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxQIndexDelta", at: 20, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoFormatAV1QuantizationMapPropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub compatible_superblock_sizes: VideoEncodeAV1SuperblockSizeFlagsKHR,
 }
-structure!(VideoFormatAV1QuantizationMapPropertiesKHR, VIDEO_FORMAT_AV1_QUANTIZATION_MAP_PROPERTIES_KHR_LAYOUT, 24);
+structure!(VideoFormatAV1QuantizationMapPropertiesKHR, VIDEO_FORMAT_AV1_QUANTIZATION_MAP_PROPERTIES_KHR_LAYOUT);
 pub static VIDEO_FORMAT_AV1_QUANTIZATION_MAP_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoFormatAV1QuantizationMapPropertiesKHR",
     size: 24,
@@ -269,13 +259,13 @@ pub static VIDEO_FORMAT_AV1_QUANTIZATION_MAP_PROPERTIES_KHR_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("compatibleSuperblockSizes", 16, 1, Ty::Flags(&VIDEO_ENCODE_AV1_SUPERBLOCK_SIZE_FLAG_BITS_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "compatibleSuperblockSizes", at: 16, ty: Ty::Flags(&VIDEO_ENCODE_AV1_SUPERBLOCK_SIZE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,7 +2,6 @@
 // VK_KHR_video_encode_queue.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -16,7 +15,7 @@ pub struct VideoEncodeInfoKHR {
     pub p_reference_slots: Ptr<VideoReferenceSlotInfoKHR>,
     pub preceding_externally_encoded_bytes: u32,
 }
-structure!(VideoEncodeInfoKHR, VIDEO_ENCODE_INFO_KHR_LAYOUT, 128);
+structure!(VideoEncodeInfoKHR, VIDEO_ENCODE_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeInfoKHR",
     size: 128,
@@ -25,17 +24,17 @@ pub static VIDEO_ENCODE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&VIDEO_ENCODE_FLAG_BITS_KHR_ENUM)).optional(),
-        f("dstBuffer", 24, 1, Ty::Handle(HandleType::Buffer)),
-        f("dstBufferOffset", 32, 1, Ty::U64),
-        f("dstBufferRange", 40, 1, Ty::U64),
-        f("srcPictureResource", 48, 1, Ty::Struct(&VIDEO_PICTURE_RESOURCE_INFO_KHR_LAYOUT)),
-        f("pSetupReferenceSlot", 96, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("referenceSlotCount", 104, 1, Ty::U32).optional(),
-        f("pReferenceSlots", 112, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::At(here(104, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("precedingExternallyEncodedBytes", 120, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&VIDEO_ENCODE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstBuffer", at: 24, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstBufferOffset", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstBufferRange", at: 40, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcPictureResource", at: 48, ty: Ty::Struct(&VIDEO_PICTURE_RESOURCE_INFO_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSetupReferenceSlot", at: 96, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "referenceSlotCount", at: 104, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pReferenceSlots", at: 112, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 104, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "precedingExternallyEncodedBytes", at: 120, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
@@ -43,14 +42,13 @@ pub static VIDEO_ENCODE_INFO_KHR_LAYOUT: Layout = Layout {
         Work::Chain { at: 56 },
         Work::Handles { at: 88, count: 1, ty: HandleType::ImageView },
         Work::Pointer { at: 96, pointer: &Pointer { to: Target::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 112, pointer: &Pointer { to: Target::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::At(here(104, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 112, pointer: &Pointer { to: Target::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 104, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(52, 4), s(84, 4), s(108, 4), s(124, 4)],
-    keep: &[s(0, 4), s(104, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 52, size: 4 }, Span { at: 84, size: 4 }, Span { at: 108, size: 4 }, Span { at: 124, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 104, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeCapabilitiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -62,7 +60,7 @@ pub struct VideoEncodeCapabilitiesKHR {
     pub encode_input_picture_granularity: Extent2D,
     pub supported_encode_feedback_flags: VideoEncodeFeedbackFlagsKHR,
 }
-structure!(VideoEncodeCapabilitiesKHR, VIDEO_ENCODE_CAPABILITIES_KHR_LAYOUT, 56);
+structure!(VideoEncodeCapabilitiesKHR, VIDEO_ENCODE_CAPABILITIES_KHR_LAYOUT);
 pub static VIDEO_ENCODE_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeCapabilitiesKHR",
     size: 56,
@@ -71,31 +69,30 @@ pub static VIDEO_ENCODE_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&VIDEO_ENCODE_CAPABILITY_FLAG_BITS_KHR_ENUM)),
-        f("rateControlModes", 20, 1, Ty::Flags(&VIDEO_ENCODE_RATE_CONTROL_MODE_FLAG_BITS_KHR_ENUM)),
-        f("maxRateControlLayers", 24, 1, Ty::U32),
-        f("maxBitrate", 32, 1, Ty::U64),
-        f("maxQualityLevels", 40, 1, Ty::U32),
-        f("encodeInputPictureGranularity", 44, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("supportedEncodeFeedbackFlags", 52, 1, Ty::Flags(&VIDEO_ENCODE_FEEDBACK_FLAG_BITS_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&VIDEO_ENCODE_CAPABILITY_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "rateControlModes", at: 20, ty: Ty::Flags(&VIDEO_ENCODE_RATE_CONTROL_MODE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxRateControlLayers", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxBitrate", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxQualityLevels", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "encodeInputPictureGranularity", at: 44, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "supportedEncodeFeedbackFlags", at: 52, ty: Ty::Flags(&VIDEO_ENCODE_FEEDBACK_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct QueryPoolVideoEncodeFeedbackCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub encode_feedback_flags: VideoEncodeFeedbackFlagsKHR,
 }
-structure!(QueryPoolVideoEncodeFeedbackCreateInfoKHR, QUERY_POOL_VIDEO_ENCODE_FEEDBACK_CREATE_INFO_KHR_LAYOUT, 24);
+structure!(QueryPoolVideoEncodeFeedbackCreateInfoKHR, QUERY_POOL_VIDEO_ENCODE_FEEDBACK_CREATE_INFO_KHR_LAYOUT);
 pub static QUERY_POOL_VIDEO_ENCODE_FEEDBACK_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkQueryPoolVideoEncodeFeedbackCreateInfoKHR",
     size: 24,
@@ -104,19 +101,18 @@ pub static QUERY_POOL_VIDEO_ENCODE_FEEDBACK_CREATE_INFO_KHR_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("encodeFeedbackFlags", 16, 1, Ty::Flags(&VIDEO_ENCODE_FEEDBACK_FLAG_BITS_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "encodeFeedbackFlags", at: 16, ty: Ty::Flags(&VIDEO_ENCODE_FEEDBACK_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeUsageInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -124,7 +120,7 @@ pub struct VideoEncodeUsageInfoKHR {
     pub video_content_hints: VideoEncodeContentFlagsKHR,
     pub tuning_mode: VideoEncodeTuningModeKHR,
 }
-structure!(VideoEncodeUsageInfoKHR, VIDEO_ENCODE_USAGE_INFO_KHR_LAYOUT, 32);
+structure!(VideoEncodeUsageInfoKHR, VIDEO_ENCODE_USAGE_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_USAGE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeUsageInfoKHR",
     size: 32,
@@ -133,21 +129,20 @@ pub static VIDEO_ENCODE_USAGE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("videoUsageHints", 16, 1, Ty::Flags(&VIDEO_ENCODE_USAGE_FLAG_BITS_KHR_ENUM)).optional(),
-        f("videoContentHints", 20, 1, Ty::Flags(&VIDEO_ENCODE_CONTENT_FLAG_BITS_KHR_ENUM)).optional(),
-        f("tuningMode", 24, 1, Ty::Enum(&VIDEO_ENCODE_TUNING_MODE_KHR_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "videoUsageHints", at: 16, ty: Ty::Flags(&VIDEO_ENCODE_USAGE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "videoContentHints", at: 20, ty: Ty::Flags(&VIDEO_ENCODE_CONTENT_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tuningMode", at: 24, ty: Ty::Enum(&VIDEO_ENCODE_TUNING_MODE_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeRateControlInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -158,7 +153,7 @@ pub struct VideoEncodeRateControlInfoKHR {
     pub virtual_buffer_size_in_ms: u32,
     pub initial_virtual_buffer_size_in_ms: u32,
 }
-structure!(VideoEncodeRateControlInfoKHR, VIDEO_ENCODE_RATE_CONTROL_INFO_KHR_LAYOUT, 48);
+structure!(VideoEncodeRateControlInfoKHR, VIDEO_ENCODE_RATE_CONTROL_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_RATE_CONTROL_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeRateControlInfoKHR",
     size: 48,
@@ -167,25 +162,24 @@ pub static VIDEO_ENCODE_RATE_CONTROL_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("rateControlMode", 20, 1, Ty::Flags(&VIDEO_ENCODE_RATE_CONTROL_MODE_FLAG_BITS_KHR_ENUM)).optional(),
-        f("layerCount", 24, 1, Ty::U32).optional(),
-        f("pLayers", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_RATE_CONTROL_LAYER_INFO_KHR_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("virtualBufferSizeInMs", 40, 1, Ty::U32),
-        f("initialVirtualBufferSizeInMs", 44, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "rateControlMode", at: 20, ty: Ty::Flags(&VIDEO_ENCODE_RATE_CONTROL_MODE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "layerCount", at: 24, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pLayers", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_RATE_CONTROL_LAYER_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "virtualBufferSizeInMs", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "initialVirtualBufferSizeInMs", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&VIDEO_ENCODE_RATE_CONTROL_LAYER_INFO_KHR_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&VIDEO_ENCODE_RATE_CONTROL_LAYER_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4), s(24, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeRateControlLayerInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -194,7 +188,7 @@ pub struct VideoEncodeRateControlLayerInfoKHR {
     pub frame_rate_numerator: u32,
     pub frame_rate_denominator: u32,
 }
-structure!(VideoEncodeRateControlLayerInfoKHR, VIDEO_ENCODE_RATE_CONTROL_LAYER_INFO_KHR_LAYOUT, 40);
+structure!(VideoEncodeRateControlLayerInfoKHR, VIDEO_ENCODE_RATE_CONTROL_LAYER_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_RATE_CONTROL_LAYER_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeRateControlLayerInfoKHR",
     size: 40,
@@ -203,29 +197,28 @@ pub static VIDEO_ENCODE_RATE_CONTROL_LAYER_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("averageBitrate", 16, 1, Ty::U64),
-        f("maxBitrate", 24, 1, Ty::U64),
-        f("frameRateNumerator", 32, 1, Ty::U32),
-        f("frameRateDenominator", 36, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "averageBitrate", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxBitrate", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "frameRateNumerator", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "frameRateDenominator", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceVideoEncodeQualityLevelInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_video_profile: Ptr<VideoProfileInfoKHR>,
     pub quality_level: u32,
 }
-structure!(PhysicalDeviceVideoEncodeQualityLevelInfoKHR, PHYSICAL_DEVICE_VIDEO_ENCODE_QUALITY_LEVEL_INFO_KHR_LAYOUT, 32);
+structure!(PhysicalDeviceVideoEncodeQualityLevelInfoKHR, PHYSICAL_DEVICE_VIDEO_ENCODE_QUALITY_LEVEL_INFO_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_VIDEO_ENCODE_QUALITY_LEVEL_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceVideoEncodeQualityLevelInfoKHR",
     size: 32,
@@ -234,28 +227,27 @@ pub static PHYSICAL_DEVICE_VIDEO_ENCODE_QUALITY_LEVEL_INFO_KHR_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pVideoProfile", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_PROFILE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("qualityLevel", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pVideoProfile", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_PROFILE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "qualityLevel", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&VIDEO_PROFILE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeQualityLevelPropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub preferred_rate_control_mode: VideoEncodeRateControlModeFlagBitsKHR,
     pub preferred_rate_control_layer_count: u32,
 }
-structure!(VideoEncodeQualityLevelPropertiesKHR, VIDEO_ENCODE_QUALITY_LEVEL_PROPERTIES_KHR_LAYOUT, 24);
+structure!(VideoEncodeQualityLevelPropertiesKHR, VIDEO_ENCODE_QUALITY_LEVEL_PROPERTIES_KHR_LAYOUT);
 pub static VIDEO_ENCODE_QUALITY_LEVEL_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeQualityLevelPropertiesKHR",
     size: 24,
@@ -264,26 +256,25 @@ pub static VIDEO_ENCODE_QUALITY_LEVEL_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("preferredRateControlMode", 16, 1, Ty::Flags(&VIDEO_ENCODE_RATE_CONTROL_MODE_FLAG_BITS_KHR_ENUM)),
-        f("preferredRateControlLayerCount", 20, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "preferredRateControlMode", at: 16, ty: Ty::Flags(&VIDEO_ENCODE_RATE_CONTROL_MODE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferredRateControlLayerCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeQualityLevelInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub quality_level: u32,
 }
-structure!(VideoEncodeQualityLevelInfoKHR, VIDEO_ENCODE_QUALITY_LEVEL_INFO_KHR_LAYOUT, 24);
+structure!(VideoEncodeQualityLevelInfoKHR, VIDEO_ENCODE_QUALITY_LEVEL_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_QUALITY_LEVEL_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeQualityLevelInfoKHR",
     size: 24,
@@ -292,25 +283,24 @@ pub static VIDEO_ENCODE_QUALITY_LEVEL_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("qualityLevel", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "qualityLevel", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeSessionParametersGetInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub video_session_parameters: VideoSessionParametersKHR,
 }
-structure!(VideoEncodeSessionParametersGetInfoKHR, VIDEO_ENCODE_SESSION_PARAMETERS_GET_INFO_KHR_LAYOUT, 24);
+structure!(VideoEncodeSessionParametersGetInfoKHR, VIDEO_ENCODE_SESSION_PARAMETERS_GET_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_SESSION_PARAMETERS_GET_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeSessionParametersGetInfoKHR",
     size: 24,
@@ -319,26 +309,25 @@ pub static VIDEO_ENCODE_SESSION_PARAMETERS_GET_INFO_KHR_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("videoSessionParameters", 16, 1, Ty::Handle(HandleType::VideoSessionParametersKHR)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "videoSessionParameters", at: 16, ty: Ty::Handle(HandleType::VideoSessionParametersKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::VideoSessionParametersKHR },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeSessionParametersFeedbackInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub has_overrides: Bool32,
 }
-structure!(VideoEncodeSessionParametersFeedbackInfoKHR, VIDEO_ENCODE_SESSION_PARAMETERS_FEEDBACK_INFO_KHR_LAYOUT, 24);
+structure!(VideoEncodeSessionParametersFeedbackInfoKHR, VIDEO_ENCODE_SESSION_PARAMETERS_FEEDBACK_INFO_KHR_LAYOUT);
 pub static VIDEO_ENCODE_SESSION_PARAMETERS_FEEDBACK_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeSessionParametersFeedbackInfoKHR",
     size: 24,
@@ -347,15 +336,15 @@ pub static VIDEO_ENCODE_SESSION_PARAMETERS_FEEDBACK_INFO_KHR_LAYOUT: Layout = La
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("hasOverrides", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "hasOverrides", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(VideoEncodeFlagsKHR, u32);
@@ -507,13 +496,12 @@ pub static VIDEO_ENCODE_RATE_CONTROL_MODE_FLAG_BITS_KHR_ENUM: EnumDesc = EnumDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceVideoEncodeQualityLevelPropertiesKHRParams {
     pub physical_device: PhysicalDevice,
     pub p_quality_level_info: Ptr<PhysicalDeviceVideoEncodeQualityLevelInfoKHR>,
     pub p_quality_level_properties: Ptr<VideoEncodeQualityLevelPropertiesKHR>,
 }
-structure!(GetPhysicalDeviceVideoEncodeQualityLevelPropertiesKHRParams, GET_PHYSICAL_DEVICE_VIDEO_ENCODE_QUALITY_LEVEL_PROPERTIES_KHR_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceVideoEncodeQualityLevelPropertiesKHRParams, GET_PHYSICAL_DEVICE_VIDEO_ENCODE_QUALITY_LEVEL_PROPERTIES_KHR_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_VIDEO_ENCODE_QUALITY_LEVEL_PROPERTIES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceVideoEncodeQualityLevelPropertiesKHR",
     size: 24,
@@ -522,9 +510,9 @@ pub static GET_PHYSICAL_DEVICE_VIDEO_ENCODE_QUALITY_LEVEL_PROPERTIES_KHR_PARAMS_
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pQualityLevelInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_VIDEO_ENCODE_QUALITY_LEVEL_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pQualityLevelProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_QUALITY_LEVEL_PROPERTIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQualityLevelInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_VIDEO_ENCODE_QUALITY_LEVEL_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQualityLevelProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_QUALITY_LEVEL_PROPERTIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -536,12 +524,11 @@ pub static GET_PHYSICAL_DEVICE_VIDEO_ENCODE_QUALITY_LEVEL_PROPERTIES_KHR_PARAMS_
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceVideoEncodeQualityLevelPropertiesKHROutputs {
     pub result: Result,
     pub p_quality_level_properties: Ptr<VideoEncodeQualityLevelPropertiesKHR>,
 }
-structure!(GetPhysicalDeviceVideoEncodeQualityLevelPropertiesKHROutputs, GET_PHYSICAL_DEVICE_VIDEO_ENCODE_QUALITY_LEVEL_PROPERTIES_KHR_OUTPUTS_LAYOUT, 16);
+image!(GetPhysicalDeviceVideoEncodeQualityLevelPropertiesKHROutputs, GET_PHYSICAL_DEVICE_VIDEO_ENCODE_QUALITY_LEVEL_PROPERTIES_KHR_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_VIDEO_ENCODE_QUALITY_LEVEL_PROPERTIES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceVideoEncodeQualityLevelPropertiesKHR:outputs",
     size: 16,
@@ -550,13 +537,13 @@ pub static GET_PHYSICAL_DEVICE_VIDEO_ENCODE_QUALITY_LEVEL_PROPERTIES_KHR_OUTPUTS
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pQualityLevelProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_QUALITY_LEVEL_PROPERTIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQualityLevelProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_QUALITY_LEVEL_PROPERTIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&VIDEO_ENCODE_QUALITY_LEVEL_PROPERTIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceVideoEncodeQualityLevelPropertiesKHR = unsafe extern "system" fn(PhysicalDevice, Ptr<PhysicalDeviceVideoEncodeQualityLevelInfoKHR>, Ptr<VideoEncodeQualityLevelPropertiesKHR>) -> Result;
@@ -574,7 +561,6 @@ pub static GET_PHYSICAL_DEVICE_VIDEO_ENCODE_QUALITY_LEVEL_PROPERTIES_KHR_COMMAND
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetEncodedVideoSessionParametersKHRParams {
     pub device: Device,
     pub p_video_session_parameters_info: Ptr<VideoEncodeSessionParametersGetInfoKHR>,
@@ -582,7 +568,7 @@ pub struct GetEncodedVideoSessionParametersKHRParams {
     pub p_data_size: Ptr<u64>,
     pub p_data: Ptr<u8>,
 }
-structure!(GetEncodedVideoSessionParametersKHRParams, GET_ENCODED_VIDEO_SESSION_PARAMETERS_KHR_PARAMS_LAYOUT, 40);
+image!(GetEncodedVideoSessionParametersKHRParams, GET_ENCODED_VIDEO_SESSION_PARAMETERS_KHR_PARAMS_LAYOUT);
 pub static GET_ENCODED_VIDEO_SESSION_PARAMETERS_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetEncodedVideoSessionParametersKHR",
     size: 40,
@@ -591,32 +577,31 @@ pub static GET_ENCODED_VIDEO_SESSION_PARAMETERS_KHR_PARAMS_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pVideoSessionParametersInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_SESSION_PARAMETERS_GET_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pFeedbackInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_SESSION_PARAMETERS_FEEDBACK_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
-        f("pDataSize", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pData", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(through(24, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVideoSessionParametersInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_SESSION_PARAMETERS_GET_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFeedbackInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_SESSION_PARAMETERS_FEEDBACK_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDataSize", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: 24, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&VIDEO_ENCODE_SESSION_PARAMETERS_GET_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&VIDEO_ENCODE_SESSION_PARAMETERS_FEEDBACK_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(through(24, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: 24, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetEncodedVideoSessionParametersKHROutputs {
     pub result: Result,
     pub p_feedback_info: Ptr<VideoEncodeSessionParametersFeedbackInfoKHR>,
     pub p_data_size: Ptr<u64>,
     pub p_data: Ptr<u8>,
 }
-structure!(GetEncodedVideoSessionParametersKHROutputs, GET_ENCODED_VIDEO_SESSION_PARAMETERS_KHR_OUTPUTS_LAYOUT, 32);
+image!(GetEncodedVideoSessionParametersKHROutputs, GET_ENCODED_VIDEO_SESSION_PARAMETERS_KHR_OUTPUTS_LAYOUT);
 pub static GET_ENCODED_VIDEO_SESSION_PARAMETERS_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetEncodedVideoSessionParametersKHR:outputs",
     size: 32,
@@ -625,17 +610,17 @@ pub static GET_ENCODED_VIDEO_SESSION_PARAMETERS_KHR_OUTPUTS_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pFeedbackInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_SESSION_PARAMETERS_FEEDBACK_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
-        f("pDataSize", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pData", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(through(16, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFeedbackInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_SESSION_PARAMETERS_FEEDBACK_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDataSize", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: 16, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&VIDEO_ENCODE_SESSION_PARAMETERS_FEEDBACK_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(through(16, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: 16, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetEncodedVideoSessionParametersKHR = unsafe extern "system" fn(Device, Ptr<VideoEncodeSessionParametersGetInfoKHR>, Ptr<VideoEncodeSessionParametersFeedbackInfoKHR>, Ptr<u64>, Ptr<u8>) -> Result;
@@ -653,12 +638,11 @@ pub static GET_ENCODED_VIDEO_SESSION_PARAMETERS_KHR_COMMAND: CommandDesc = Comma
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdEncodeVideoKHRParams {
     pub command_buffer: CommandBuffer,
     pub p_encode_info: Ptr<VideoEncodeInfoKHR>,
 }
-structure!(CmdEncodeVideoKHRParams, CMD_ENCODE_VIDEO_KHR_PARAMS_LAYOUT, 16);
+image!(CmdEncodeVideoKHRParams, CMD_ENCODE_VIDEO_KHR_PARAMS_LAYOUT);
 pub static CMD_ENCODE_VIDEO_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdEncodeVideoKHR",
     size: 16,
@@ -667,8 +651,8 @@ pub static CMD_ENCODE_VIDEO_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pEncodeInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pEncodeInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_ENCODE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

@@ -2,13 +2,12 @@
 // VK_KHR_video_maintenance1.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceVideoMaintenance1FeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub video_maintenance1: Bool32,
 }
-structure!(PhysicalDeviceVideoMaintenance1FeaturesKHR, PHYSICAL_DEVICE_VIDEO_MAINTENANCE1_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceVideoMaintenance1FeaturesKHR, PHYSICAL_DEVICE_VIDEO_MAINTENANCE1_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_VIDEO_MAINTENANCE1_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceVideoMaintenance1FeaturesKHR",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_VIDEO_MAINTENANCE1_FEATURES_KHR_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("videoMaintenance1", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "videoMaintenance1", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoInlineQueryInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -37,7 +35,7 @@ pub struct VideoInlineQueryInfoKHR {
     pub first_query: u32,
     pub query_count: u32,
 }
-structure!(VideoInlineQueryInfoKHR, VIDEO_INLINE_QUERY_INFO_KHR_LAYOUT, 32);
+structure!(VideoInlineQueryInfoKHR, VIDEO_INLINE_QUERY_INFO_KHR_LAYOUT);
 pub static VIDEO_INLINE_QUERY_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoInlineQueryInfoKHR",
     size: 32,
@@ -46,16 +44,16 @@ pub static VIDEO_INLINE_QUERY_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("queryPool", 16, 1, Ty::Handle(HandleType::QueryPool)).optional(),
-        f("firstQuery", 24, 1, Ty::U32),
-        f("queryCount", 28, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "queryPool", at: 16, ty: Ty::Handle(HandleType::QueryPool), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "firstQuery", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queryCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::QueryPool },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

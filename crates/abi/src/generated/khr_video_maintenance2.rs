@@ -2,13 +2,12 @@
 // VK_KHR_video_maintenance2.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceVideoMaintenance2FeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub video_maintenance2: Bool32,
 }
-structure!(PhysicalDeviceVideoMaintenance2FeaturesKHR, PHYSICAL_DEVICE_VIDEO_MAINTENANCE2_FEATURES_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceVideoMaintenance2FeaturesKHR, PHYSICAL_DEVICE_VIDEO_MAINTENANCE2_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_VIDEO_MAINTENANCE2_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceVideoMaintenance2FeaturesKHR",
     size: 24,
@@ -17,26 +16,25 @@ pub static PHYSICAL_DEVICE_VIDEO_MAINTENANCE2_FEATURES_KHR_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("videoMaintenance2", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "videoMaintenance2", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeH264InlineSessionParametersInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_std_sps: Ptr<StdVideoH264SequenceParameterSet>,
     pub p_std_pps: Ptr<StdVideoH264PictureParameterSet>,
 }
-structure!(VideoDecodeH264InlineSessionParametersInfoKHR, VIDEO_DECODE_H264_INLINE_SESSION_PARAMETERS_INFO_KHR_LAYOUT, 32);
+structure!(VideoDecodeH264InlineSessionParametersInfoKHR, VIDEO_DECODE_H264_INLINE_SESSION_PARAMETERS_INFO_KHR_LAYOUT);
 pub static VIDEO_DECODE_H264_INLINE_SESSION_PARAMETERS_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeH264InlineSessionParametersInfoKHR",
     size: 32,
@@ -45,22 +43,21 @@ pub static VIDEO_DECODE_H264_INLINE_SESSION_PARAMETERS_INFO_KHR_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pStdSPS", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pStdPPS", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_PICTURE_PARAMETER_SET_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdSPS", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdPPS", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_PICTURE_PARAMETER_SET_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H264_PICTURE_PARAMETER_SET_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeH265InlineSessionParametersInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -68,7 +65,7 @@ pub struct VideoDecodeH265InlineSessionParametersInfoKHR {
     pub p_std_sps: Ptr<StdVideoH265SequenceParameterSet>,
     pub p_std_pps: Ptr<StdVideoH265PictureParameterSet>,
 }
-structure!(VideoDecodeH265InlineSessionParametersInfoKHR, VIDEO_DECODE_H265_INLINE_SESSION_PARAMETERS_INFO_KHR_LAYOUT, 40);
+structure!(VideoDecodeH265InlineSessionParametersInfoKHR, VIDEO_DECODE_H265_INLINE_SESSION_PARAMETERS_INFO_KHR_LAYOUT);
 pub static VIDEO_DECODE_H265_INLINE_SESSION_PARAMETERS_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeH265InlineSessionParametersInfoKHR",
     size: 40,
@@ -77,11 +74,11 @@ pub static VIDEO_DECODE_H265_INLINE_SESSION_PARAMETERS_INFO_KHR_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pStdVPS", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pStdSPS", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pStdPPS", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_PICTURE_PARAMETER_SET_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdVPS", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdSPS", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdPPS", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_PICTURE_PARAMETER_SET_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
@@ -89,18 +86,17 @@ pub static VIDEO_DECODE_H265_INLINE_SESSION_PARAMETERS_INFO_KHR_LAYOUT: Layout =
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_PICTURE_PARAMETER_SET_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoDecodeAV1InlineSessionParametersInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_std_sequence_header: Ptr<StdVideoAV1SequenceHeader>,
 }
-structure!(VideoDecodeAV1InlineSessionParametersInfoKHR, VIDEO_DECODE_AV1_INLINE_SESSION_PARAMETERS_INFO_KHR_LAYOUT, 24);
+structure!(VideoDecodeAV1InlineSessionParametersInfoKHR, VIDEO_DECODE_AV1_INLINE_SESSION_PARAMETERS_INFO_KHR_LAYOUT);
 pub static VIDEO_DECODE_AV1_INLINE_SESSION_PARAMETERS_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoDecodeAV1InlineSessionParametersInfoKHR",
     size: 24,
@@ -109,14 +105,14 @@ pub static VIDEO_DECODE_AV1_INLINE_SESSION_PARAMETERS_INFO_KHR_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pStdSequenceHeader", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_SEQUENCE_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pStdSequenceHeader", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_SEQUENCE_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_AV1_SEQUENCE_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

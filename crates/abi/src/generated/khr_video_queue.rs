@@ -6,13 +6,12 @@ newtype!(VideoSessionKHR, u64);
 newtype!(VideoSessionParametersKHR, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct QueueFamilyQueryResultStatusPropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub query_result_status_support: Bool32,
 }
-structure!(QueueFamilyQueryResultStatusPropertiesKHR, QUEUE_FAMILY_QUERY_RESULT_STATUS_PROPERTIES_KHR_LAYOUT, 24);
+structure!(QueueFamilyQueryResultStatusPropertiesKHR, QUEUE_FAMILY_QUERY_RESULT_STATUS_PROPERTIES_KHR_LAYOUT);
 pub static QUEUE_FAMILY_QUERY_RESULT_STATUS_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkQueueFamilyQueryResultStatusPropertiesKHR",
     size: 24,
@@ -21,25 +20,24 @@ pub static QUEUE_FAMILY_QUERY_RESULT_STATUS_PROPERTIES_KHR_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("queryResultStatusSupport", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "queryResultStatusSupport", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct QueueFamilyVideoPropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub video_codec_operations: VideoCodecOperationFlagsKHR,
 }
-structure!(QueueFamilyVideoPropertiesKHR, QUEUE_FAMILY_VIDEO_PROPERTIES_KHR_LAYOUT, 24);
+structure!(QueueFamilyVideoPropertiesKHR, QUEUE_FAMILY_VIDEO_PROPERTIES_KHR_LAYOUT);
 pub static QUEUE_FAMILY_VIDEO_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkQueueFamilyVideoPropertiesKHR",
     size: 24,
@@ -48,19 +46,18 @@ pub static QUEUE_FAMILY_VIDEO_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("videoCodecOperations", 16, 1, Ty::Flags(&VIDEO_CODEC_OPERATION_FLAG_BITS_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "videoCodecOperations", at: 16, ty: Ty::Flags(&VIDEO_CODEC_OPERATION_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoProfileInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -69,7 +66,7 @@ pub struct VideoProfileInfoKHR {
     pub luma_bit_depth: VideoComponentBitDepthFlagsKHR,
     pub chroma_bit_depth: VideoComponentBitDepthFlagsKHR,
 }
-structure!(VideoProfileInfoKHR, VIDEO_PROFILE_INFO_KHR_LAYOUT, 32);
+structure!(VideoProfileInfoKHR, VIDEO_PROFILE_INFO_KHR_LAYOUT);
 pub static VIDEO_PROFILE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoProfileInfoKHR",
     size: 32,
@@ -78,29 +75,28 @@ pub static VIDEO_PROFILE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("videoCodecOperation", 16, 1, Ty::Flags(&VIDEO_CODEC_OPERATION_FLAG_BITS_KHR_ENUM)),
-        f("chromaSubsampling", 20, 1, Ty::Flags(&VIDEO_CHROMA_SUBSAMPLING_FLAG_BITS_KHR_ENUM)),
-        f("lumaBitDepth", 24, 1, Ty::Flags(&VIDEO_COMPONENT_BIT_DEPTH_FLAG_BITS_KHR_ENUM)),
-        f("chromaBitDepth", 28, 1, Ty::Flags(&VIDEO_COMPONENT_BIT_DEPTH_FLAG_BITS_KHR_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "videoCodecOperation", at: 16, ty: Ty::Flags(&VIDEO_CODEC_OPERATION_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "chromaSubsampling", at: 20, ty: Ty::Flags(&VIDEO_CHROMA_SUBSAMPLING_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "lumaBitDepth", at: 24, ty: Ty::Flags(&VIDEO_COMPONENT_BIT_DEPTH_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "chromaBitDepth", at: 28, ty: Ty::Flags(&VIDEO_COMPONENT_BIT_DEPTH_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoProfileListInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub profile_count: u32,
     pub p_profiles: Ptr<VideoProfileInfoKHR>,
 }
-structure!(VideoProfileListInfoKHR, VIDEO_PROFILE_LIST_INFO_KHR_LAYOUT, 32);
+structure!(VideoProfileListInfoKHR, VIDEO_PROFILE_LIST_INFO_KHR_LAYOUT);
 pub static VIDEO_PROFILE_LIST_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoProfileListInfoKHR",
     size: 32,
@@ -109,21 +105,20 @@ pub static VIDEO_PROFILE_LIST_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("profileCount", 16, 1, Ty::U32).optional(),
-        f("pProfiles", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_PROFILE_INFO_KHR_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "profileCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pProfiles", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_PROFILE_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIDEO_PROFILE_INFO_KHR_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIDEO_PROFILE_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoCapabilitiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -137,7 +132,7 @@ pub struct VideoCapabilitiesKHR {
     pub max_active_reference_pictures: u32,
     pub std_header_version: ExtensionProperties,
 }
-structure!(VideoCapabilitiesKHR, VIDEO_CAPABILITIES_KHR_LAYOUT, 336);
+structure!(VideoCapabilitiesKHR, VIDEO_CAPABILITIES_KHR_LAYOUT);
 pub static VIDEO_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoCapabilitiesKHR",
     size: 336,
@@ -146,34 +141,33 @@ pub static VIDEO_CAPABILITIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&VIDEO_CAPABILITY_FLAG_BITS_KHR_ENUM)),
-        f("minBitstreamBufferOffsetAlignment", 24, 1, Ty::U64),
-        f("minBitstreamBufferSizeAlignment", 32, 1, Ty::U64),
-        f("pictureAccessGranularity", 40, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("minCodedExtent", 48, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("maxCodedExtent", 56, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("maxDpbSlots", 64, 1, Ty::U32),
-        f("maxActiveReferencePictures", 68, 1, Ty::U32),
-        f("stdHeaderVersion", 72, 1, Ty::Struct(&EXTENSION_PROPERTIES_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&VIDEO_CAPABILITY_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minBitstreamBufferOffsetAlignment", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minBitstreamBufferSizeAlignment", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pictureAccessGranularity", at: 40, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minCodedExtent", at: 48, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxCodedExtent", at: 56, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDpbSlots", at: 64, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxActiveReferencePictures", at: 68, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stdHeaderVersion", at: 72, ty: Ty::Struct(&EXTENSION_PROPERTIES_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Text { at: 72, size: 256 },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(332, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 332, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceVideoFormatInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub image_usage: ImageUsageFlags,
 }
-structure!(PhysicalDeviceVideoFormatInfoKHR, PHYSICAL_DEVICE_VIDEO_FORMAT_INFO_KHR_LAYOUT, 24);
+structure!(PhysicalDeviceVideoFormatInfoKHR, PHYSICAL_DEVICE_VIDEO_FORMAT_INFO_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_VIDEO_FORMAT_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceVideoFormatInfoKHR",
     size: 24,
@@ -182,19 +176,18 @@ pub static PHYSICAL_DEVICE_VIDEO_FORMAT_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("imageUsage", 16, 1, Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "imageUsage", at: 16, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoFormatPropertiesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -205,7 +198,7 @@ pub struct VideoFormatPropertiesKHR {
     pub image_tiling: ImageTiling,
     pub image_usage_flags: ImageUsageFlags,
 }
-structure!(VideoFormatPropertiesKHR, VIDEO_FORMAT_PROPERTIES_KHR_LAYOUT, 56);
+structure!(VideoFormatPropertiesKHR, VIDEO_FORMAT_PROPERTIES_KHR_LAYOUT);
 pub static VIDEO_FORMAT_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoFormatPropertiesKHR",
     size: 56,
@@ -214,24 +207,23 @@ pub static VIDEO_FORMAT_PROPERTIES_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("format", 16, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("componentMapping", 20, 1, Ty::Struct(&COMPONENT_MAPPING_LAYOUT)),
-        f("imageCreateFlags", 36, 1, Ty::Flags(&IMAGE_CREATE_FLAG_BITS_ENUM)),
-        f("imageType", 40, 1, Ty::Enum(&IMAGE_TYPE_ENUM)),
-        f("imageTiling", 44, 1, Ty::Enum(&IMAGE_TILING_ENUM)),
-        f("imageUsageFlags", 48, 1, Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "format", at: 16, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "componentMapping", at: 20, ty: Ty::Struct(&COMPONENT_MAPPING_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageCreateFlags", at: 36, ty: Ty::Flags(&IMAGE_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageType", at: 40, ty: Ty::Enum(&IMAGE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageTiling", at: 44, ty: Ty::Enum(&IMAGE_TILING_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageUsageFlags", at: 48, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(52, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoPictureResourceInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -240,7 +232,7 @@ pub struct VideoPictureResourceInfoKHR {
     pub base_array_layer: u32,
     pub image_view_binding: ImageView,
 }
-structure!(VideoPictureResourceInfoKHR, VIDEO_PICTURE_RESOURCE_INFO_KHR_LAYOUT, 48);
+structure!(VideoPictureResourceInfoKHR, VIDEO_PICTURE_RESOURCE_INFO_KHR_LAYOUT);
 pub static VIDEO_PICTURE_RESOURCE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoPictureResourceInfoKHR",
     size: 48,
@@ -249,30 +241,29 @@ pub static VIDEO_PICTURE_RESOURCE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("codedOffset", 16, 1, Ty::Struct(&OFFSET2_D_LAYOUT)),
-        f("codedExtent", 24, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("baseArrayLayer", 32, 1, Ty::U32),
-        f("imageViewBinding", 40, 1, Ty::Handle(HandleType::ImageView)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "codedOffset", at: 16, ty: Ty::Struct(&OFFSET2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "codedExtent", at: 24, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "baseArrayLayer", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageViewBinding", at: 40, ty: Ty::Handle(HandleType::ImageView), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 40, count: 1, ty: HandleType::ImageView },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoReferenceSlotInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub slot_index: i32,
     pub p_picture_resource: Ptr<VideoPictureResourceInfoKHR>,
 }
-structure!(VideoReferenceSlotInfoKHR, VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT, 32);
+structure!(VideoReferenceSlotInfoKHR, VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT);
 pub static VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoReferenceSlotInfoKHR",
     size: 32,
@@ -281,28 +272,27 @@ pub static VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("slotIndex", 16, 1, Ty::I32),
-        f("pPictureResource", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_PICTURE_RESOURCE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "slotIndex", at: 16, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPictureResource", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_PICTURE_RESOURCE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIDEO_PICTURE_RESOURCE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoSessionMemoryRequirementsKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub memory_bind_index: u32,
     pub memory_requirements: MemoryRequirements,
 }
-structure!(VideoSessionMemoryRequirementsKHR, VIDEO_SESSION_MEMORY_REQUIREMENTS_KHR_LAYOUT, 48);
+structure!(VideoSessionMemoryRequirementsKHR, VIDEO_SESSION_MEMORY_REQUIREMENTS_KHR_LAYOUT);
 pub static VIDEO_SESSION_MEMORY_REQUIREMENTS_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoSessionMemoryRequirementsKHR",
     size: 48,
@@ -311,20 +301,19 @@ pub static VIDEO_SESSION_MEMORY_REQUIREMENTS_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memoryBindIndex", 16, 1, Ty::U32),
-        f("memoryRequirements", 24, 1, Ty::Struct(&MEMORY_REQUIREMENTS_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memoryBindIndex", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryRequirements", at: 24, ty: Ty::Struct(&MEMORY_REQUIREMENTS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(44, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BindVideoSessionMemoryInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -333,7 +322,7 @@ pub struct BindVideoSessionMemoryInfoKHR {
     pub memory_offset: u64,
     pub memory_size: u64,
 }
-structure!(BindVideoSessionMemoryInfoKHR, BIND_VIDEO_SESSION_MEMORY_INFO_KHR_LAYOUT, 48);
+structure!(BindVideoSessionMemoryInfoKHR, BIND_VIDEO_SESSION_MEMORY_INFO_KHR_LAYOUT);
 pub static BIND_VIDEO_SESSION_MEMORY_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkBindVideoSessionMemoryInfoKHR",
     size: 48,
@@ -342,23 +331,22 @@ pub static BIND_VIDEO_SESSION_MEMORY_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memoryBindIndex", 16, 1, Ty::U32),
-        f("memory", 24, 1, Ty::Handle(HandleType::DeviceMemory)),
-        f("memoryOffset", 32, 1, Ty::U64),
-        f("memorySize", 40, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memoryBindIndex", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memory", at: 24, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryOffset", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memorySize", at: 40, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::DeviceMemory },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoSessionCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -372,7 +360,7 @@ pub struct VideoSessionCreateInfoKHR {
     pub max_active_reference_pictures: u32,
     pub p_std_header_version: Ptr<ExtensionProperties>,
 }
-structure!(VideoSessionCreateInfoKHR, VIDEO_SESSION_CREATE_INFO_KHR_LAYOUT, 64);
+structure!(VideoSessionCreateInfoKHR, VIDEO_SESSION_CREATE_INFO_KHR_LAYOUT);
 pub static VIDEO_SESSION_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoSessionCreateInfoKHR",
     size: 64,
@@ -381,29 +369,28 @@ pub static VIDEO_SESSION_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("queueFamilyIndex", 16, 1, Ty::U32),
-        f("flags", 20, 1, Ty::Flags(&VIDEO_SESSION_CREATE_FLAG_BITS_KHR_ENUM)).optional(),
-        f("pVideoProfile", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_PROFILE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pictureFormat", 32, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("maxCodedExtent", 36, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("referencePictureFormat", 44, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("maxDpbSlots", 48, 1, Ty::U32),
-        f("maxActiveReferencePictures", 52, 1, Ty::U32),
-        f("pStdHeaderVersion", 56, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "queueFamilyIndex", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 20, ty: Ty::Flags(&VIDEO_SESSION_CREATE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pVideoProfile", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_PROFILE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pictureFormat", at: 32, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxCodedExtent", at: 36, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "referencePictureFormat", at: 44, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDpbSlots", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxActiveReferencePictures", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStdHeaderVersion", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIDEO_PROFILE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&EXTENSION_PROPERTIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoSessionParametersCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -411,7 +398,7 @@ pub struct VideoSessionParametersCreateInfoKHR {
     pub video_session_parameters_template: VideoSessionParametersKHR,
     pub video_session: VideoSessionKHR,
 }
-structure!(VideoSessionParametersCreateInfoKHR, VIDEO_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT, 40);
+structure!(VideoSessionParametersCreateInfoKHR, VIDEO_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT);
 pub static VIDEO_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoSessionParametersCreateInfoKHR",
     size: 40,
@@ -420,29 +407,28 @@ pub static VIDEO_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&VIDEO_SESSION_PARAMETERS_CREATE_FLAG_BITS_KHR_ENUM)).optional(),
-        f("videoSessionParametersTemplate", 24, 1, Ty::Handle(HandleType::VideoSessionParametersKHR)).optional(),
-        f("videoSession", 32, 1, Ty::Handle(HandleType::VideoSessionKHR)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&VIDEO_SESSION_PARAMETERS_CREATE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "videoSessionParametersTemplate", at: 24, ty: Ty::Handle(HandleType::VideoSessionParametersKHR), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "videoSession", at: 32, ty: Ty::Handle(HandleType::VideoSessionKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::VideoSessionParametersKHR },
         Work::Handles { at: 32, count: 1, ty: HandleType::VideoSessionKHR },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoSessionParametersUpdateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub update_sequence_count: u32,
 }
-structure!(VideoSessionParametersUpdateInfoKHR, VIDEO_SESSION_PARAMETERS_UPDATE_INFO_KHR_LAYOUT, 24);
+structure!(VideoSessionParametersUpdateInfoKHR, VIDEO_SESSION_PARAMETERS_UPDATE_INFO_KHR_LAYOUT);
 pub static VIDEO_SESSION_PARAMETERS_UPDATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoSessionParametersUpdateInfoKHR",
     size: 24,
@@ -451,19 +437,18 @@ pub static VIDEO_SESSION_PARAMETERS_UPDATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("updateSequenceCount", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "updateSequenceCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoBeginCodingInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -473,7 +458,7 @@ pub struct VideoBeginCodingInfoKHR {
     pub reference_slot_count: u32,
     pub p_reference_slots: Ptr<VideoReferenceSlotInfoKHR>,
 }
-structure!(VideoBeginCodingInfoKHR, VIDEO_BEGIN_CODING_INFO_KHR_LAYOUT, 56);
+structure!(VideoBeginCodingInfoKHR, VIDEO_BEGIN_CODING_INFO_KHR_LAYOUT);
 pub static VIDEO_BEGIN_CODING_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoBeginCodingInfoKHR",
     size: 56,
@@ -482,32 +467,31 @@ pub static VIDEO_BEGIN_CODING_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("videoSession", 24, 1, Ty::Handle(HandleType::VideoSessionKHR)),
-        f("videoSessionParameters", 32, 1, Ty::Handle(HandleType::VideoSessionParametersKHR)).optional(),
-        f("referenceSlotCount", 40, 1, Ty::U32).optional(),
-        f("pReferenceSlots", 48, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "videoSession", at: 24, ty: Ty::Handle(HandleType::VideoSessionKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "videoSessionParameters", at: 32, ty: Ty::Handle(HandleType::VideoSessionParametersKHR), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "referenceSlotCount", at: 40, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pReferenceSlots", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::VideoSessionKHR },
         Work::Handles { at: 32, count: 1, ty: HandleType::VideoSessionParametersKHR },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(44, 4)],
-    keep: &[s(0, 4), s(40, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 40, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEndCodingInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: VideoEndCodingFlagsKHR,
 }
-structure!(VideoEndCodingInfoKHR, VIDEO_END_CODING_INFO_KHR_LAYOUT, 24);
+structure!(VideoEndCodingInfoKHR, VIDEO_END_CODING_INFO_KHR_LAYOUT);
 pub static VIDEO_END_CODING_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoEndCodingInfoKHR",
     size: 24,
@@ -516,25 +500,24 @@ pub static VIDEO_END_CODING_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoCodingControlInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: VideoCodingControlFlagsKHR,
 }
-structure!(VideoCodingControlInfoKHR, VIDEO_CODING_CONTROL_INFO_KHR_LAYOUT, 24);
+structure!(VideoCodingControlInfoKHR, VIDEO_CODING_CONTROL_INFO_KHR_LAYOUT);
 pub static VIDEO_CODING_CONTROL_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkVideoCodingControlInfoKHR",
     size: 24,
@@ -543,15 +526,15 @@ pub static VIDEO_CODING_CONTROL_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&VIDEO_CODING_CONTROL_FLAG_BITS_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&VIDEO_CODING_CONTROL_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(VideoCodecOperationFlagsKHR, u32);
@@ -712,13 +695,12 @@ pub static QUERY_RESULT_STATUS_KHR_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceVideoCapabilitiesKHRParams {
     pub physical_device: PhysicalDevice,
     pub p_video_profile: Ptr<VideoProfileInfoKHR>,
     pub p_capabilities: Ptr<VideoCapabilitiesKHR>,
 }
-structure!(GetPhysicalDeviceVideoCapabilitiesKHRParams, GET_PHYSICAL_DEVICE_VIDEO_CAPABILITIES_KHR_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceVideoCapabilitiesKHRParams, GET_PHYSICAL_DEVICE_VIDEO_CAPABILITIES_KHR_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_VIDEO_CAPABILITIES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceVideoCapabilitiesKHR",
     size: 24,
@@ -727,9 +709,9 @@ pub static GET_PHYSICAL_DEVICE_VIDEO_CAPABILITIES_KHR_PARAMS_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pVideoProfile", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_PROFILE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pCapabilities", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVideoProfile", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_PROFILE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCapabilities", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -741,12 +723,11 @@ pub static GET_PHYSICAL_DEVICE_VIDEO_CAPABILITIES_KHR_PARAMS_LAYOUT: Layout = La
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceVideoCapabilitiesKHROutputs {
     pub result: Result,
     pub p_capabilities: Ptr<VideoCapabilitiesKHR>,
 }
-structure!(GetPhysicalDeviceVideoCapabilitiesKHROutputs, GET_PHYSICAL_DEVICE_VIDEO_CAPABILITIES_KHR_OUTPUTS_LAYOUT, 16);
+image!(GetPhysicalDeviceVideoCapabilitiesKHROutputs, GET_PHYSICAL_DEVICE_VIDEO_CAPABILITIES_KHR_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_VIDEO_CAPABILITIES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceVideoCapabilitiesKHR:outputs",
     size: 16,
@@ -755,13 +736,13 @@ pub static GET_PHYSICAL_DEVICE_VIDEO_CAPABILITIES_KHR_OUTPUTS_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pCapabilities", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCapabilities", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&VIDEO_CAPABILITIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceVideoCapabilitiesKHR = unsafe extern "system" fn(PhysicalDevice, Ptr<VideoProfileInfoKHR>, Ptr<VideoCapabilitiesKHR>) -> Result;
@@ -779,14 +760,13 @@ pub static GET_PHYSICAL_DEVICE_VIDEO_CAPABILITIES_KHR_COMMAND: CommandDesc = Com
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceVideoFormatPropertiesKHRParams {
     pub physical_device: PhysicalDevice,
     pub p_video_format_info: Ptr<PhysicalDeviceVideoFormatInfoKHR>,
     pub p_video_format_property_count: Ptr<u32>,
     pub p_video_format_properties: Ptr<VideoFormatPropertiesKHR>,
 }
-structure!(GetPhysicalDeviceVideoFormatPropertiesKHRParams, GET_PHYSICAL_DEVICE_VIDEO_FORMAT_PROPERTIES_KHR_PARAMS_LAYOUT, 32);
+image!(GetPhysicalDeviceVideoFormatPropertiesKHRParams, GET_PHYSICAL_DEVICE_VIDEO_FORMAT_PROPERTIES_KHR_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_VIDEO_FORMAT_PROPERTIES_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceVideoFormatPropertiesKHR",
     size: 32,
@@ -795,29 +775,28 @@ pub static GET_PHYSICAL_DEVICE_VIDEO_FORMAT_PROPERTIES_KHR_PARAMS_LAYOUT: Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pVideoFormatInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_VIDEO_FORMAT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pVideoFormatPropertyCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pVideoFormatProperties", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_FORMAT_PROPERTIES_KHR_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVideoFormatInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_VIDEO_FORMAT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVideoFormatPropertyCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVideoFormatProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_FORMAT_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_VIDEO_FORMAT_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIDEO_FORMAT_PROPERTIES_KHR_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIDEO_FORMAT_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceVideoFormatPropertiesKHROutputs {
     pub result: Result,
     pub p_video_format_property_count: Ptr<u32>,
     pub p_video_format_properties: Ptr<VideoFormatPropertiesKHR>,
 }
-structure!(GetPhysicalDeviceVideoFormatPropertiesKHROutputs, GET_PHYSICAL_DEVICE_VIDEO_FORMAT_PROPERTIES_KHR_OUTPUTS_LAYOUT, 24);
+image!(GetPhysicalDeviceVideoFormatPropertiesKHROutputs, GET_PHYSICAL_DEVICE_VIDEO_FORMAT_PROPERTIES_KHR_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_VIDEO_FORMAT_PROPERTIES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceVideoFormatPropertiesKHR:outputs",
     size: 24,
@@ -826,15 +805,15 @@ pub static GET_PHYSICAL_DEVICE_VIDEO_FORMAT_PROPERTIES_KHR_OUTPUTS_LAYOUT: Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pVideoFormatPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pVideoFormatProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_FORMAT_PROPERTIES_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVideoFormatPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVideoFormatProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_FORMAT_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&VIDEO_FORMAT_PROPERTIES_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&VIDEO_FORMAT_PROPERTIES_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceVideoFormatPropertiesKHR = unsafe extern "system" fn(PhysicalDevice, Ptr<PhysicalDeviceVideoFormatInfoKHR>, Ptr<u32>, Ptr<VideoFormatPropertiesKHR>) -> Result;
@@ -852,14 +831,13 @@ pub static GET_PHYSICAL_DEVICE_VIDEO_FORMAT_PROPERTIES_KHR_COMMAND: CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateVideoSessionKHRParams {
     pub device: Device,
     pub p_create_info: Ptr<VideoSessionCreateInfoKHR>,
     pub p_allocator: Ptr<Opaque>,
     pub p_video_session: Ptr<VideoSessionKHR>,
 }
-structure!(CreateVideoSessionKHRParams, CREATE_VIDEO_SESSION_KHR_PARAMS_LAYOUT, 32);
+image!(CreateVideoSessionKHRParams, CREATE_VIDEO_SESSION_KHR_PARAMS_LAYOUT);
 pub static CREATE_VIDEO_SESSION_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateVideoSessionKHR",
     size: 32,
@@ -868,10 +846,10 @@ pub static CREATE_VIDEO_SESSION_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_SESSION_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pVideoSession", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::VideoSessionKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_SESSION_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pVideoSession", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::VideoSessionKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -884,12 +862,11 @@ pub static CREATE_VIDEO_SESSION_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateVideoSessionKHROutputs {
     pub result: Result,
     pub p_video_session: Ptr<VideoSessionKHR>,
 }
-structure!(CreateVideoSessionKHROutputs, CREATE_VIDEO_SESSION_KHR_OUTPUTS_LAYOUT, 16);
+image!(CreateVideoSessionKHROutputs, CREATE_VIDEO_SESSION_KHR_OUTPUTS_LAYOUT);
 pub static CREATE_VIDEO_SESSION_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateVideoSessionKHR:outputs",
     size: 16,
@@ -898,13 +875,13 @@ pub static CREATE_VIDEO_SESSION_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pVideoSession", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::VideoSessionKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVideoSession", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::VideoSessionKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::VideoSessionKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateVideoSessionKHR = unsafe extern "system" fn(Device, Ptr<VideoSessionCreateInfoKHR>, Ptr<Opaque>, Ptr<VideoSessionKHR>) -> Result;
@@ -922,13 +899,12 @@ pub static CREATE_VIDEO_SESSION_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyVideoSessionKHRParams {
     pub device: Device,
     pub video_session: VideoSessionKHR,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyVideoSessionKHRParams, DESTROY_VIDEO_SESSION_KHR_PARAMS_LAYOUT, 24);
+image!(DestroyVideoSessionKHRParams, DESTROY_VIDEO_SESSION_KHR_PARAMS_LAYOUT);
 pub static DESTROY_VIDEO_SESSION_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyVideoSessionKHR",
     size: 24,
@@ -937,9 +913,9 @@ pub static DESTROY_VIDEO_SESSION_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("videoSession", 8, 1, Ty::Handle(HandleType::VideoSessionKHR)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "videoSession", at: 8, ty: Ty::Handle(HandleType::VideoSessionKHR), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -960,14 +936,13 @@ pub static DESTROY_VIDEO_SESSION_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetVideoSessionMemoryRequirementsKHRParams {
     pub device: Device,
     pub video_session: VideoSessionKHR,
     pub p_memory_requirements_count: Ptr<u32>,
     pub p_memory_requirements: Ptr<VideoSessionMemoryRequirementsKHR>,
 }
-structure!(GetVideoSessionMemoryRequirementsKHRParams, GET_VIDEO_SESSION_MEMORY_REQUIREMENTS_KHR_PARAMS_LAYOUT, 32);
+image!(GetVideoSessionMemoryRequirementsKHRParams, GET_VIDEO_SESSION_MEMORY_REQUIREMENTS_KHR_PARAMS_LAYOUT);
 pub static GET_VIDEO_SESSION_MEMORY_REQUIREMENTS_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetVideoSessionMemoryRequirementsKHR",
     size: 32,
@@ -976,29 +951,28 @@ pub static GET_VIDEO_SESSION_MEMORY_REQUIREMENTS_KHR_PARAMS_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("videoSession", 8, 1, Ty::Handle(HandleType::VideoSessionKHR)),
-        f("pMemoryRequirementsCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pMemoryRequirements", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_SESSION_MEMORY_REQUIREMENTS_KHR_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "videoSession", at: 8, ty: Ty::Handle(HandleType::VideoSessionKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirementsCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_SESSION_MEMORY_REQUIREMENTS_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::VideoSessionKHR },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIDEO_SESSION_MEMORY_REQUIREMENTS_KHR_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIDEO_SESSION_MEMORY_REQUIREMENTS_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetVideoSessionMemoryRequirementsKHROutputs {
     pub result: Result,
     pub p_memory_requirements_count: Ptr<u32>,
     pub p_memory_requirements: Ptr<VideoSessionMemoryRequirementsKHR>,
 }
-structure!(GetVideoSessionMemoryRequirementsKHROutputs, GET_VIDEO_SESSION_MEMORY_REQUIREMENTS_KHR_OUTPUTS_LAYOUT, 24);
+image!(GetVideoSessionMemoryRequirementsKHROutputs, GET_VIDEO_SESSION_MEMORY_REQUIREMENTS_KHR_OUTPUTS_LAYOUT);
 pub static GET_VIDEO_SESSION_MEMORY_REQUIREMENTS_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetVideoSessionMemoryRequirementsKHR:outputs",
     size: 24,
@@ -1007,15 +981,15 @@ pub static GET_VIDEO_SESSION_MEMORY_REQUIREMENTS_KHR_OUTPUTS_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pMemoryRequirementsCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pMemoryRequirements", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_SESSION_MEMORY_REQUIREMENTS_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirementsCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_SESSION_MEMORY_REQUIREMENTS_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&VIDEO_SESSION_MEMORY_REQUIREMENTS_KHR_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&VIDEO_SESSION_MEMORY_REQUIREMENTS_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetVideoSessionMemoryRequirementsKHR = unsafe extern "system" fn(Device, VideoSessionKHR, Ptr<u32>, Ptr<VideoSessionMemoryRequirementsKHR>) -> Result;
@@ -1033,14 +1007,13 @@ pub static GET_VIDEO_SESSION_MEMORY_REQUIREMENTS_KHR_COMMAND: CommandDesc = Comm
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct BindVideoSessionMemoryKHRParams {
     pub device: Device,
     pub video_session: VideoSessionKHR,
     pub bind_session_memory_info_count: u32,
     pub p_bind_session_memory_infos: Ptr<BindVideoSessionMemoryInfoKHR>,
 }
-structure!(BindVideoSessionMemoryKHRParams, BIND_VIDEO_SESSION_MEMORY_KHR_PARAMS_LAYOUT, 32);
+image!(BindVideoSessionMemoryKHRParams, BIND_VIDEO_SESSION_MEMORY_KHR_PARAMS_LAYOUT);
 pub static BIND_VIDEO_SESSION_MEMORY_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkBindVideoSessionMemoryKHR",
     size: 32,
@@ -1049,26 +1022,25 @@ pub static BIND_VIDEO_SESSION_MEMORY_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("videoSession", 8, 1, Ty::Handle(HandleType::VideoSessionKHR)).extern_sync(),
-        f("bindSessionMemoryInfoCount", 16, 1, Ty::U32),
-        f("pBindSessionMemoryInfos", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BIND_VIDEO_SESSION_MEMORY_INFO_KHR_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "videoSession", at: 8, ty: Ty::Handle(HandleType::VideoSessionKHR), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "bindSessionMemoryInfoCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindSessionMemoryInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_VIDEO_SESSION_MEMORY_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::VideoSessionKHR },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&BIND_VIDEO_SESSION_MEMORY_INFO_KHR_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&BIND_VIDEO_SESSION_MEMORY_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(20, 4)],
-    keep: &[s(16, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
+    keep: &[Span { at: 16, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct BindVideoSessionMemoryKHROutputs {
     pub result: Result,
 }
-structure!(BindVideoSessionMemoryKHROutputs, BIND_VIDEO_SESSION_MEMORY_KHR_OUTPUTS_LAYOUT, 8);
+image!(BindVideoSessionMemoryKHROutputs, BIND_VIDEO_SESSION_MEMORY_KHR_OUTPUTS_LAYOUT);
 pub static BIND_VIDEO_SESSION_MEMORY_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkBindVideoSessionMemoryKHR:outputs",
     size: 8,
@@ -1077,10 +1049,10 @@ pub static BIND_VIDEO_SESSION_MEMORY_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnBindVideoSessionMemoryKHR = unsafe extern "system" fn(Device, VideoSessionKHR, u32, Ptr<BindVideoSessionMemoryInfoKHR>) -> Result;
@@ -1098,14 +1070,13 @@ pub static BIND_VIDEO_SESSION_MEMORY_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateVideoSessionParametersKHRParams {
     pub device: Device,
     pub p_create_info: Ptr<VideoSessionParametersCreateInfoKHR>,
     pub p_allocator: Ptr<Opaque>,
     pub p_video_session_parameters: Ptr<VideoSessionParametersKHR>,
 }
-structure!(CreateVideoSessionParametersKHRParams, CREATE_VIDEO_SESSION_PARAMETERS_KHR_PARAMS_LAYOUT, 32);
+image!(CreateVideoSessionParametersKHRParams, CREATE_VIDEO_SESSION_PARAMETERS_KHR_PARAMS_LAYOUT);
 pub static CREATE_VIDEO_SESSION_PARAMETERS_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateVideoSessionParametersKHR",
     size: 32,
@@ -1114,10 +1085,10 @@ pub static CREATE_VIDEO_SESSION_PARAMETERS_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pVideoSessionParameters", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::VideoSessionParametersKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_SESSION_PARAMETERS_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pVideoSessionParameters", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::VideoSessionParametersKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1130,12 +1101,11 @@ pub static CREATE_VIDEO_SESSION_PARAMETERS_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateVideoSessionParametersKHROutputs {
     pub result: Result,
     pub p_video_session_parameters: Ptr<VideoSessionParametersKHR>,
 }
-structure!(CreateVideoSessionParametersKHROutputs, CREATE_VIDEO_SESSION_PARAMETERS_KHR_OUTPUTS_LAYOUT, 16);
+image!(CreateVideoSessionParametersKHROutputs, CREATE_VIDEO_SESSION_PARAMETERS_KHR_OUTPUTS_LAYOUT);
 pub static CREATE_VIDEO_SESSION_PARAMETERS_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateVideoSessionParametersKHR:outputs",
     size: 16,
@@ -1144,13 +1114,13 @@ pub static CREATE_VIDEO_SESSION_PARAMETERS_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pVideoSessionParameters", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::VideoSessionParametersKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVideoSessionParameters", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::VideoSessionParametersKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::VideoSessionParametersKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateVideoSessionParametersKHR = unsafe extern "system" fn(Device, Ptr<VideoSessionParametersCreateInfoKHR>, Ptr<Opaque>, Ptr<VideoSessionParametersKHR>) -> Result;
@@ -1168,13 +1138,12 @@ pub static CREATE_VIDEO_SESSION_PARAMETERS_KHR_COMMAND: CommandDesc = CommandDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct UpdateVideoSessionParametersKHRParams {
     pub device: Device,
     pub video_session_parameters: VideoSessionParametersKHR,
     pub p_update_info: Ptr<VideoSessionParametersUpdateInfoKHR>,
 }
-structure!(UpdateVideoSessionParametersKHRParams, UPDATE_VIDEO_SESSION_PARAMETERS_KHR_PARAMS_LAYOUT, 24);
+image!(UpdateVideoSessionParametersKHRParams, UPDATE_VIDEO_SESSION_PARAMETERS_KHR_PARAMS_LAYOUT);
 pub static UPDATE_VIDEO_SESSION_PARAMETERS_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkUpdateVideoSessionParametersKHR",
     size: 24,
@@ -1183,9 +1152,9 @@ pub static UPDATE_VIDEO_SESSION_PARAMETERS_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("videoSessionParameters", 8, 1, Ty::Handle(HandleType::VideoSessionParametersKHR)),
-        f("pUpdateInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_SESSION_PARAMETERS_UPDATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "videoSessionParameters", at: 8, ty: Ty::Handle(HandleType::VideoSessionParametersKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pUpdateInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_SESSION_PARAMETERS_UPDATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1197,11 +1166,10 @@ pub static UPDATE_VIDEO_SESSION_PARAMETERS_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct UpdateVideoSessionParametersKHROutputs {
     pub result: Result,
 }
-structure!(UpdateVideoSessionParametersKHROutputs, UPDATE_VIDEO_SESSION_PARAMETERS_KHR_OUTPUTS_LAYOUT, 8);
+image!(UpdateVideoSessionParametersKHROutputs, UPDATE_VIDEO_SESSION_PARAMETERS_KHR_OUTPUTS_LAYOUT);
 pub static UPDATE_VIDEO_SESSION_PARAMETERS_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkUpdateVideoSessionParametersKHR:outputs",
     size: 8,
@@ -1210,10 +1178,10 @@ pub static UPDATE_VIDEO_SESSION_PARAMETERS_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnUpdateVideoSessionParametersKHR = unsafe extern "system" fn(Device, VideoSessionParametersKHR, Ptr<VideoSessionParametersUpdateInfoKHR>) -> Result;
@@ -1231,13 +1199,12 @@ pub static UPDATE_VIDEO_SESSION_PARAMETERS_KHR_COMMAND: CommandDesc = CommandDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyVideoSessionParametersKHRParams {
     pub device: Device,
     pub video_session_parameters: VideoSessionParametersKHR,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyVideoSessionParametersKHRParams, DESTROY_VIDEO_SESSION_PARAMETERS_KHR_PARAMS_LAYOUT, 24);
+image!(DestroyVideoSessionParametersKHRParams, DESTROY_VIDEO_SESSION_PARAMETERS_KHR_PARAMS_LAYOUT);
 pub static DESTROY_VIDEO_SESSION_PARAMETERS_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyVideoSessionParametersKHR",
     size: 24,
@@ -1246,9 +1213,9 @@ pub static DESTROY_VIDEO_SESSION_PARAMETERS_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("videoSessionParameters", 8, 1, Ty::Handle(HandleType::VideoSessionParametersKHR)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "videoSessionParameters", at: 8, ty: Ty::Handle(HandleType::VideoSessionParametersKHR), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -1269,12 +1236,11 @@ pub static DESTROY_VIDEO_SESSION_PARAMETERS_KHR_COMMAND: CommandDesc = CommandDe
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBeginVideoCodingKHRParams {
     pub command_buffer: CommandBuffer,
     pub p_begin_info: Ptr<VideoBeginCodingInfoKHR>,
 }
-structure!(CmdBeginVideoCodingKHRParams, CMD_BEGIN_VIDEO_CODING_KHR_PARAMS_LAYOUT, 16);
+image!(CmdBeginVideoCodingKHRParams, CMD_BEGIN_VIDEO_CODING_KHR_PARAMS_LAYOUT);
 pub static CMD_BEGIN_VIDEO_CODING_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBeginVideoCodingKHR",
     size: 16,
@@ -1283,8 +1249,8 @@ pub static CMD_BEGIN_VIDEO_CODING_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pBeginInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_BEGIN_CODING_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pBeginInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_BEGIN_CODING_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -1304,12 +1270,11 @@ pub static CMD_BEGIN_VIDEO_CODING_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdEndVideoCodingKHRParams {
     pub command_buffer: CommandBuffer,
     pub p_end_coding_info: Ptr<VideoEndCodingInfoKHR>,
 }
-structure!(CmdEndVideoCodingKHRParams, CMD_END_VIDEO_CODING_KHR_PARAMS_LAYOUT, 16);
+image!(CmdEndVideoCodingKHRParams, CMD_END_VIDEO_CODING_KHR_PARAMS_LAYOUT);
 pub static CMD_END_VIDEO_CODING_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdEndVideoCodingKHR",
     size: 16,
@@ -1318,8 +1283,8 @@ pub static CMD_END_VIDEO_CODING_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pEndCodingInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_END_CODING_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pEndCodingInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_END_CODING_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -1339,12 +1304,11 @@ pub static CMD_END_VIDEO_CODING_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdControlVideoCodingKHRParams {
     pub command_buffer: CommandBuffer,
     pub p_coding_control_info: Ptr<VideoCodingControlInfoKHR>,
 }
-structure!(CmdControlVideoCodingKHRParams, CMD_CONTROL_VIDEO_CODING_KHR_PARAMS_LAYOUT, 16);
+image!(CmdControlVideoCodingKHRParams, CMD_CONTROL_VIDEO_CODING_KHR_PARAMS_LAYOUT);
 pub static CMD_CONTROL_VIDEO_CODING_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdControlVideoCodingKHR",
     size: 16,
@@ -1353,8 +1317,8 @@ pub static CMD_CONTROL_VIDEO_CODING_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pCodingControlInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_CODING_CONTROL_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pCodingControlInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIDEO_CODING_CONTROL_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

@@ -2,7 +2,6 @@
 // VK_KHR_wayland_surface.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct WaylandSurfaceCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct WaylandSurfaceCreateInfoKHR {
     pub display: Ptr<Opaque>,
     pub surface: Ptr<Opaque>,
 }
-structure!(WaylandSurfaceCreateInfoKHR, WAYLAND_SURFACE_CREATE_INFO_KHR_LAYOUT, 40);
+structure!(WaylandSurfaceCreateInfoKHR, WAYLAND_SURFACE_CREATE_INFO_KHR_LAYOUT);
 pub static WAYLAND_SURFACE_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkWaylandSurfaceCreateInfoKHR",
     size: 40,
@@ -19,32 +18,31 @@ pub static WAYLAND_SURFACE_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("display", 24, 1, Ty::Opaque),
-        f("surface", 32, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "display", at: 24, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "surface", at: 32, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 24 },
         Work::Opaque { at: 32 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(WaylandSurfaceCreateFlagsKHR, u32);
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateWaylandSurfaceKHRParams {
     pub instance: Instance,
     pub p_create_info: Ptr<WaylandSurfaceCreateInfoKHR>,
     pub p_allocator: Ptr<Opaque>,
     pub p_surface: Ptr<SurfaceKHR>,
 }
-structure!(CreateWaylandSurfaceKHRParams, CREATE_WAYLAND_SURFACE_KHR_PARAMS_LAYOUT, 32);
+image!(CreateWaylandSurfaceKHRParams, CREATE_WAYLAND_SURFACE_KHR_PARAMS_LAYOUT);
 pub static CREATE_WAYLAND_SURFACE_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateWaylandSurfaceKHR",
     size: 32,
@@ -53,10 +51,10 @@ pub static CREATE_WAYLAND_SURFACE_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("instance", 0, 1, Ty::Handle(HandleType::Instance)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&WAYLAND_SURFACE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pSurface", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&WAYLAND_SURFACE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSurface", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Instance },
@@ -69,12 +67,11 @@ pub static CREATE_WAYLAND_SURFACE_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateWaylandSurfaceKHROutputs {
     pub result: Result,
     pub p_surface: Ptr<SurfaceKHR>,
 }
-structure!(CreateWaylandSurfaceKHROutputs, CREATE_WAYLAND_SURFACE_KHR_OUTPUTS_LAYOUT, 16);
+image!(CreateWaylandSurfaceKHROutputs, CREATE_WAYLAND_SURFACE_KHR_OUTPUTS_LAYOUT);
 pub static CREATE_WAYLAND_SURFACE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateWaylandSurfaceKHR:outputs",
     size: 16,
@@ -83,13 +80,13 @@ pub static CREATE_WAYLAND_SURFACE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pSurface", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurface", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateWaylandSurfaceKHR = unsafe extern "system" fn(Instance, Ptr<WaylandSurfaceCreateInfoKHR>, Ptr<Opaque>, Ptr<SurfaceKHR>) -> Result;
@@ -107,13 +104,12 @@ pub static CREATE_WAYLAND_SURFACE_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceWaylandPresentationSupportKHRParams {
     pub physical_device: PhysicalDevice,
     pub queue_family_index: u32,
     pub display: Ptr<Opaque>,
 }
-structure!(GetPhysicalDeviceWaylandPresentationSupportKHRParams, GET_PHYSICAL_DEVICE_WAYLAND_PRESENTATION_SUPPORT_KHR_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceWaylandPresentationSupportKHRParams, GET_PHYSICAL_DEVICE_WAYLAND_PRESENTATION_SUPPORT_KHR_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_WAYLAND_PRESENTATION_SUPPORT_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceWaylandPresentationSupportKHR",
     size: 24,
@@ -122,24 +118,23 @@ pub static GET_PHYSICAL_DEVICE_WAYLAND_PRESENTATION_SUPPORT_KHR_PARAMS_LAYOUT: L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("queueFamilyIndex", 8, 1, Ty::U32),
-        f("display", 16, 1, Ty::Opaque),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queueFamilyIndex", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "display", at: 16, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Opaque { at: 16 },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceWaylandPresentationSupportKHROutputs {
     pub result: Bool32,
 }
-structure!(GetPhysicalDeviceWaylandPresentationSupportKHROutputs, GET_PHYSICAL_DEVICE_WAYLAND_PRESENTATION_SUPPORT_KHR_OUTPUTS_LAYOUT, 8);
+image!(GetPhysicalDeviceWaylandPresentationSupportKHROutputs, GET_PHYSICAL_DEVICE_WAYLAND_PRESENTATION_SUPPORT_KHR_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_WAYLAND_PRESENTATION_SUPPORT_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceWaylandPresentationSupportKHR:outputs",
     size: 8,
@@ -148,10 +143,10 @@ pub static GET_PHYSICAL_DEVICE_WAYLAND_PRESENTATION_SUPPORT_KHR_OUTPUTS_LAYOUT: 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Bool32),
+        Field { name: "result", at: 0, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceWaylandPresentationSupportKHR = unsafe extern "system" fn(PhysicalDevice, u32, Ptr<Opaque>) -> Bool32;

@@ -2,7 +2,6 @@
 // VK_KHR_workgroup_memory_explicit_layout.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -11,7 +10,7 @@ pub struct PhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR {
     pub workgroup_memory_explicit_layout8_bit_access: Bool32,
     pub workgroup_memory_explicit_layout16_bit_access: Bool32,
 }
-structure!(PhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR, PHYSICAL_DEVICE_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_FEATURES_KHR_LAYOUT, 32);
+structure!(PhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR, PHYSICAL_DEVICE_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_FEATURES_KHR_LAYOUT);
 pub static PHYSICAL_DEVICE_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_FEATURES_KHR_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR",
     size: 32,
@@ -20,16 +19,16 @@ pub static PHYSICAL_DEVICE_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_FEATURES_KHR_LAYOUT:
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("workgroupMemoryExplicitLayout", 16, 1, Ty::Bool32),
-        f("workgroupMemoryExplicitLayoutScalarBlockLayout", 20, 1, Ty::Bool32),
-        f("workgroupMemoryExplicitLayout8BitAccess", 24, 1, Ty::Bool32),
-        f("workgroupMemoryExplicitLayout16BitAccess", 28, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "workgroupMemoryExplicitLayout", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "workgroupMemoryExplicitLayoutScalarBlockLayout", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "workgroupMemoryExplicitLayout8BitAccess", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "workgroupMemoryExplicitLayout16BitAccess", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,7 +2,6 @@
 // VK_KHR_xlib_surface.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct XlibSurfaceCreateInfoKHR {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct XlibSurfaceCreateInfoKHR {
     pub dpy: Ptr<Opaque>,
     pub window: u64,
 }
-structure!(XlibSurfaceCreateInfoKHR, XLIB_SURFACE_CREATE_INFO_KHR_LAYOUT, 40);
+structure!(XlibSurfaceCreateInfoKHR, XLIB_SURFACE_CREATE_INFO_KHR_LAYOUT);
 pub static XLIB_SURFACE_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     name: "VkXlibSurfaceCreateInfoKHR",
     size: 40,
@@ -19,31 +18,30 @@ pub static XLIB_SURFACE_CREATE_INFO_KHR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("dpy", 24, 1, Ty::Opaque),
-        f("window", 32, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dpy", at: 24, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "window", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 24 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(XlibSurfaceCreateFlagsKHR, u32);
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateXlibSurfaceKHRParams {
     pub instance: Instance,
     pub p_create_info: Ptr<XlibSurfaceCreateInfoKHR>,
     pub p_allocator: Ptr<Opaque>,
     pub p_surface: Ptr<SurfaceKHR>,
 }
-structure!(CreateXlibSurfaceKHRParams, CREATE_XLIB_SURFACE_KHR_PARAMS_LAYOUT, 32);
+image!(CreateXlibSurfaceKHRParams, CREATE_XLIB_SURFACE_KHR_PARAMS_LAYOUT);
 pub static CREATE_XLIB_SURFACE_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateXlibSurfaceKHR",
     size: 32,
@@ -52,10 +50,10 @@ pub static CREATE_XLIB_SURFACE_KHR_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("instance", 0, 1, Ty::Handle(HandleType::Instance)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&XLIB_SURFACE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pSurface", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&XLIB_SURFACE_CREATE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSurface", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Instance },
@@ -68,12 +66,11 @@ pub static CREATE_XLIB_SURFACE_KHR_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateXlibSurfaceKHROutputs {
     pub result: Result,
     pub p_surface: Ptr<SurfaceKHR>,
 }
-structure!(CreateXlibSurfaceKHROutputs, CREATE_XLIB_SURFACE_KHR_OUTPUTS_LAYOUT, 16);
+image!(CreateXlibSurfaceKHROutputs, CREATE_XLIB_SURFACE_KHR_OUTPUTS_LAYOUT);
 pub static CREATE_XLIB_SURFACE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateXlibSurfaceKHR:outputs",
     size: 16,
@@ -82,13 +79,13 @@ pub static CREATE_XLIB_SURFACE_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pSurface", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurface", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateXlibSurfaceKHR = unsafe extern "system" fn(Instance, Ptr<XlibSurfaceCreateInfoKHR>, Ptr<Opaque>, Ptr<SurfaceKHR>) -> Result;
@@ -106,14 +103,13 @@ pub static CREATE_XLIB_SURFACE_KHR_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceXlibPresentationSupportKHRParams {
     pub physical_device: PhysicalDevice,
     pub queue_family_index: u32,
     pub dpy: Ptr<Opaque>,
     pub visual_id: u64,
 }
-structure!(GetPhysicalDeviceXlibPresentationSupportKHRParams, GET_PHYSICAL_DEVICE_XLIB_PRESENTATION_SUPPORT_KHR_PARAMS_LAYOUT, 32);
+image!(GetPhysicalDeviceXlibPresentationSupportKHRParams, GET_PHYSICAL_DEVICE_XLIB_PRESENTATION_SUPPORT_KHR_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_XLIB_PRESENTATION_SUPPORT_KHR_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceXlibPresentationSupportKHR",
     size: 32,
@@ -122,25 +118,24 @@ pub static GET_PHYSICAL_DEVICE_XLIB_PRESENTATION_SUPPORT_KHR_PARAMS_LAYOUT: Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("queueFamilyIndex", 8, 1, Ty::U32),
-        f("dpy", 16, 1, Ty::Opaque),
-        f("visualID", 24, 1, Ty::U64),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queueFamilyIndex", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dpy", at: 16, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "visualID", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Opaque { at: 16 },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceXlibPresentationSupportKHROutputs {
     pub result: Bool32,
 }
-structure!(GetPhysicalDeviceXlibPresentationSupportKHROutputs, GET_PHYSICAL_DEVICE_XLIB_PRESENTATION_SUPPORT_KHR_OUTPUTS_LAYOUT, 8);
+image!(GetPhysicalDeviceXlibPresentationSupportKHROutputs, GET_PHYSICAL_DEVICE_XLIB_PRESENTATION_SUPPORT_KHR_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_XLIB_PRESENTATION_SUPPORT_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceXlibPresentationSupportKHR:outputs",
     size: 8,
@@ -149,10 +144,10 @@ pub static GET_PHYSICAL_DEVICE_XLIB_PRESENTATION_SUPPORT_KHR_OUTPUTS_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Bool32),
+        Field { name: "result", at: 0, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceXlibPresentationSupportKHR = unsafe extern "system" fn(PhysicalDevice, u32, Ptr<Opaque>, u64) -> Bool32;

@@ -2,14 +2,13 @@
 // VK_LUNARG_direct_driver_loading.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DirectDriverLoadingInfoLUNARG {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: DirectDriverLoadingFlagsLUNARG,
     pub pfn_get_instance_proc_addr: FnPtr,
 }
-structure!(DirectDriverLoadingInfoLUNARG, DIRECT_DRIVER_LOADING_INFO_LUNARG_LAYOUT, 32);
+structure!(DirectDriverLoadingInfoLUNARG, DIRECT_DRIVER_LOADING_INFO_LUNARG_LAYOUT);
 pub static DIRECT_DRIVER_LOADING_INFO_LUNARG_LAYOUT: Layout = Layout {
     name: "VkDirectDriverLoadingInfoLUNARG",
     size: 32,
@@ -18,21 +17,20 @@ pub static DIRECT_DRIVER_LOADING_INFO_LUNARG_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32),
-        f("pfnGetInstanceProcAddr", 24, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pfnGetInstanceProcAddr", at: 24, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 24 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DirectDriverLoadingListLUNARG {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -40,7 +38,7 @@ pub struct DirectDriverLoadingListLUNARG {
     pub driver_count: u32,
     pub p_drivers: Ptr<DirectDriverLoadingInfoLUNARG>,
 }
-structure!(DirectDriverLoadingListLUNARG, DIRECT_DRIVER_LOADING_LIST_LUNARG_LAYOUT, 32);
+structure!(DirectDriverLoadingListLUNARG, DIRECT_DRIVER_LOADING_LIST_LUNARG_LAYOUT);
 pub static DIRECT_DRIVER_LOADING_LIST_LUNARG_LAYOUT: Layout = Layout {
     name: "VkDirectDriverLoadingListLUNARG",
     size: 32,
@@ -49,18 +47,18 @@ pub static DIRECT_DRIVER_LOADING_LIST_LUNARG_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("mode", 16, 1, Ty::Enum(&DIRECT_DRIVER_LOADING_MODE_LUNARG_ENUM)),
-        f("driverCount", 20, 1, Ty::U32),
-        f("pDrivers", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DIRECT_DRIVER_LOADING_INFO_LUNARG_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "mode", at: 16, ty: Ty::Enum(&DIRECT_DRIVER_LOADING_MODE_LUNARG_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "driverCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDrivers", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DIRECT_DRIVER_LOADING_INFO_LUNARG_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DIRECT_DRIVER_LOADING_INFO_LUNARG_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DIRECT_DRIVER_LOADING_INFO_LUNARG_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(20, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
 };
 
 newtype!(DirectDriverLoadingFlagsLUNARG, u32);

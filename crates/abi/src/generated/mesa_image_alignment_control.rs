@@ -2,13 +2,12 @@
 // VK_MESA_image_alignment_control.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceImageAlignmentControlFeaturesMESA {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub image_alignment_control: Bool32,
 }
-structure!(PhysicalDeviceImageAlignmentControlFeaturesMESA, PHYSICAL_DEVICE_IMAGE_ALIGNMENT_CONTROL_FEATURES_MESA_LAYOUT, 24);
+structure!(PhysicalDeviceImageAlignmentControlFeaturesMESA, PHYSICAL_DEVICE_IMAGE_ALIGNMENT_CONTROL_FEATURES_MESA_LAYOUT);
 pub static PHYSICAL_DEVICE_IMAGE_ALIGNMENT_CONTROL_FEATURES_MESA_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceImageAlignmentControlFeaturesMESA",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_IMAGE_ALIGNMENT_CONTROL_FEATURES_MESA_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("imageAlignmentControl", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "imageAlignmentControl", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceImageAlignmentControlPropertiesMESA {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub supported_image_alignment_mask: u32,
 }
-structure!(PhysicalDeviceImageAlignmentControlPropertiesMESA, PHYSICAL_DEVICE_IMAGE_ALIGNMENT_CONTROL_PROPERTIES_MESA_LAYOUT, 24);
+structure!(PhysicalDeviceImageAlignmentControlPropertiesMESA, PHYSICAL_DEVICE_IMAGE_ALIGNMENT_CONTROL_PROPERTIES_MESA_LAYOUT);
 pub static PHYSICAL_DEVICE_IMAGE_ALIGNMENT_CONTROL_PROPERTIES_MESA_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceImageAlignmentControlPropertiesMESA",
     size: 24,
@@ -44,25 +42,24 @@ pub static PHYSICAL_DEVICE_IMAGE_ALIGNMENT_CONTROL_PROPERTIES_MESA_LAYOUT: Layou
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("supportedImageAlignmentMask", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "supportedImageAlignmentMask", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageAlignmentControlCreateInfoMESA {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub maximum_requested_alignment: u32,
 }
-structure!(ImageAlignmentControlCreateInfoMESA, IMAGE_ALIGNMENT_CONTROL_CREATE_INFO_MESA_LAYOUT, 24);
+structure!(ImageAlignmentControlCreateInfoMESA, IMAGE_ALIGNMENT_CONTROL_CREATE_INFO_MESA_LAYOUT);
 pub static IMAGE_ALIGNMENT_CONTROL_CREATE_INFO_MESA_LAYOUT: Layout = Layout {
     name: "VkImageAlignmentControlCreateInfoMESA",
     size: 24,
@@ -71,13 +68,13 @@ pub static IMAGE_ALIGNMENT_CONTROL_CREATE_INFO_MESA_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maximumRequestedAlignment", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maximumRequestedAlignment", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -366,6 +366,7 @@ include!("sec_amigo_profiling.rs");
 include!("sec_pipeline_cache_incremental_mode.rs");
 include!("sec_throttle_hint.rs");
 include!("sec_ubm_surface.rs");
+include!("sizes.rs");
 include!("structure_types.rs");
 include!("sync_tables.rs");
 include!("valve_buffer_device_address_allocation_alignment.rs");

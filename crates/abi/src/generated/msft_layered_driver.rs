@@ -2,13 +2,12 @@
 // VK_MSFT_layered_driver.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceLayeredDriverPropertiesMSFT {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub underlying_api: LayeredDriverUnderlyingApiMSFT,
 }
-structure!(PhysicalDeviceLayeredDriverPropertiesMSFT, PHYSICAL_DEVICE_LAYERED_DRIVER_PROPERTIES_MSFT_LAYOUT, 24);
+structure!(PhysicalDeviceLayeredDriverPropertiesMSFT, PHYSICAL_DEVICE_LAYERED_DRIVER_PROPERTIES_MSFT_LAYOUT);
 pub static PHYSICAL_DEVICE_LAYERED_DRIVER_PROPERTIES_MSFT_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceLayeredDriverPropertiesMSFT",
     size: 24,
@@ -17,15 +16,15 @@ pub static PHYSICAL_DEVICE_LAYERED_DRIVER_PROPERTIES_MSFT_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("underlyingAPI", 16, 1, Ty::Enum(&LAYERED_DRIVER_UNDERLYING_API_MSFT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "underlyingAPI", at: 16, ty: Ty::Enum(&LAYERED_DRIVER_UNDERLYING_API_MSFT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(LayeredDriverUnderlyingApiMSFT, i32);

@@ -2,14 +2,13 @@
 // VK_MVK_macos_surface.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MacOSSurfaceCreateInfoMVK {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: MacOSSurfaceCreateFlagsMVK,
     pub p_view: Ptr<Opaque>,
 }
-structure!(MacOSSurfaceCreateInfoMVK, MAC_OS_SURFACE_CREATE_INFO_MVK_LAYOUT, 32);
+structure!(MacOSSurfaceCreateInfoMVK, MAC_OS_SURFACE_CREATE_INFO_MVK_LAYOUT);
 pub static MAC_OS_SURFACE_CREATE_INFO_MVK_LAYOUT: Layout = Layout {
     name: "VkMacOSSurfaceCreateInfoMVK",
     size: 32,
@@ -18,30 +17,29 @@ pub static MAC_OS_SURFACE_CREATE_INFO_MVK_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("pView", 24, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pView", at: 24, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 24 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(MacOSSurfaceCreateFlagsMVK, u32);
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateMacOSSurfaceMVKParams {
     pub instance: Instance,
     pub p_create_info: Ptr<MacOSSurfaceCreateInfoMVK>,
     pub p_allocator: Ptr<Opaque>,
     pub p_surface: Ptr<SurfaceKHR>,
 }
-structure!(CreateMacOSSurfaceMVKParams, CREATE_MAC_OS_SURFACE_MVK_PARAMS_LAYOUT, 32);
+image!(CreateMacOSSurfaceMVKParams, CREATE_MAC_OS_SURFACE_MVK_PARAMS_LAYOUT);
 pub static CREATE_MAC_OS_SURFACE_MVK_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateMacOSSurfaceMVK",
     size: 32,
@@ -50,10 +48,10 @@ pub static CREATE_MAC_OS_SURFACE_MVK_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("instance", 0, 1, Ty::Handle(HandleType::Instance)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MAC_OS_SURFACE_CREATE_INFO_MVK_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pSurface", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MAC_OS_SURFACE_CREATE_INFO_MVK_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSurface", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Instance },
@@ -66,12 +64,11 @@ pub static CREATE_MAC_OS_SURFACE_MVK_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateMacOSSurfaceMVKOutputs {
     pub result: Result,
     pub p_surface: Ptr<SurfaceKHR>,
 }
-structure!(CreateMacOSSurfaceMVKOutputs, CREATE_MAC_OS_SURFACE_MVK_OUTPUTS_LAYOUT, 16);
+image!(CreateMacOSSurfaceMVKOutputs, CREATE_MAC_OS_SURFACE_MVK_OUTPUTS_LAYOUT);
 pub static CREATE_MAC_OS_SURFACE_MVK_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateMacOSSurfaceMVK:outputs",
     size: 16,
@@ -80,13 +77,13 @@ pub static CREATE_MAC_OS_SURFACE_MVK_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pSurface", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurface", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateMacOSSurfaceMVK = unsafe extern "system" fn(Instance, Ptr<MacOSSurfaceCreateInfoMVK>, Ptr<Opaque>, Ptr<SurfaceKHR>) -> Result;

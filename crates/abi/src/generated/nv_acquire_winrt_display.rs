@@ -2,12 +2,11 @@
 // VK_NV_acquire_winrt_display.
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct AcquireWinrtDisplayNVParams {
     pub physical_device: PhysicalDevice,
     pub display: DisplayKHR,
 }
-structure!(AcquireWinrtDisplayNVParams, ACQUIRE_WINRT_DISPLAY_NV_PARAMS_LAYOUT, 16);
+image!(AcquireWinrtDisplayNVParams, ACQUIRE_WINRT_DISPLAY_NV_PARAMS_LAYOUT);
 pub static ACQUIRE_WINRT_DISPLAY_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkAcquireWinrtDisplayNV",
     size: 16,
@@ -16,8 +15,8 @@ pub static ACQUIRE_WINRT_DISPLAY_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("display", 8, 1, Ty::Handle(HandleType::DisplayKHR)),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "display", at: 8, ty: Ty::Handle(HandleType::DisplayKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -28,11 +27,10 @@ pub static ACQUIRE_WINRT_DISPLAY_NV_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct AcquireWinrtDisplayNVOutputs {
     pub result: Result,
 }
-structure!(AcquireWinrtDisplayNVOutputs, ACQUIRE_WINRT_DISPLAY_NV_OUTPUTS_LAYOUT, 8);
+image!(AcquireWinrtDisplayNVOutputs, ACQUIRE_WINRT_DISPLAY_NV_OUTPUTS_LAYOUT);
 pub static ACQUIRE_WINRT_DISPLAY_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkAcquireWinrtDisplayNV:outputs",
     size: 8,
@@ -41,10 +39,10 @@ pub static ACQUIRE_WINRT_DISPLAY_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnAcquireWinrtDisplayNV = unsafe extern "system" fn(PhysicalDevice, DisplayKHR) -> Result;
@@ -62,13 +60,12 @@ pub static ACQUIRE_WINRT_DISPLAY_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetWinrtDisplayNVParams {
     pub physical_device: PhysicalDevice,
     pub device_relative_id: u32,
     pub p_display: Ptr<DisplayKHR>,
 }
-structure!(GetWinrtDisplayNVParams, GET_WINRT_DISPLAY_NV_PARAMS_LAYOUT, 24);
+image!(GetWinrtDisplayNVParams, GET_WINRT_DISPLAY_NV_PARAMS_LAYOUT);
 pub static GET_WINRT_DISPLAY_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetWinrtDisplayNV",
     size: 24,
@@ -77,25 +74,24 @@ pub static GET_WINRT_DISPLAY_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("deviceRelativeId", 8, 1, Ty::U32),
-        f("pDisplay", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceRelativeId", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDisplay", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetWinrtDisplayNVOutputs {
     pub result: Result,
     pub p_display: Ptr<DisplayKHR>,
 }
-structure!(GetWinrtDisplayNVOutputs, GET_WINRT_DISPLAY_NV_OUTPUTS_LAYOUT, 16);
+image!(GetWinrtDisplayNVOutputs, GET_WINRT_DISPLAY_NV_OUTPUTS_LAYOUT);
 pub static GET_WINRT_DISPLAY_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetWinrtDisplayNV:outputs",
     size: 16,
@@ -104,13 +100,13 @@ pub static GET_WINRT_DISPLAY_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pDisplay", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDisplay", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetWinrtDisplayNV = unsafe extern "system" fn(PhysicalDevice, u32, Ptr<DisplayKHR>) -> Result;

@@ -2,12 +2,11 @@
 // VK_NV_clip_space_w_scaling.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ViewportWScalingNV {
     pub xcoeff: f32,
     pub ycoeff: f32,
 }
-structure!(ViewportWScalingNV, VIEWPORT_W_SCALING_NV_LAYOUT, 8);
+structure!(ViewportWScalingNV, VIEWPORT_W_SCALING_NV_LAYOUT);
 pub static VIEWPORT_W_SCALING_NV_LAYOUT: Layout = Layout {
     name: "VkViewportWScalingNV",
     size: 8,
@@ -16,8 +15,8 @@ pub static VIEWPORT_W_SCALING_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("xcoeff", 0, 1, Ty::F32),
-        f("ycoeff", 4, 1, Ty::F32),
+        Field { name: "xcoeff", at: 0, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ycoeff", at: 4, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -25,7 +24,6 @@ pub static VIEWPORT_W_SCALING_NV_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineViewportWScalingStateCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -33,7 +31,7 @@ pub struct PipelineViewportWScalingStateCreateInfoNV {
     pub viewport_count: u32,
     pub p_viewport_w_scalings: Ptr<ViewportWScalingNV>,
 }
-structure!(PipelineViewportWScalingStateCreateInfoNV, PIPELINE_VIEWPORT_W_SCALING_STATE_CREATE_INFO_NV_LAYOUT, 32);
+structure!(PipelineViewportWScalingStateCreateInfoNV, PIPELINE_VIEWPORT_W_SCALING_STATE_CREATE_INFO_NV_LAYOUT);
 pub static PIPELINE_VIEWPORT_W_SCALING_STATE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkPipelineViewportWScalingStateCreateInfoNV",
     size: 32,
@@ -42,29 +40,28 @@ pub static PIPELINE_VIEWPORT_W_SCALING_STATE_CREATE_INFO_NV_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("viewportWScalingEnable", 16, 1, Ty::Bool32),
-        f("viewportCount", 20, 1, Ty::U32),
-        f("pViewportWScalings", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIEWPORT_W_SCALING_NV_LAYOUT), len: Len::At(here(20, 4)), read: Read::Rule(ReadRule::ViewportScalingsStatic), direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "viewportWScalingEnable", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "viewportCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pViewportWScalings", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIEWPORT_W_SCALING_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::ViewportScalingsStatic), direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIEWPORT_W_SCALING_NV_LAYOUT), len: Len::At(here(20, 4)), read: Read::Rule(ReadRule::ViewportScalingsStatic), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIEWPORT_W_SCALING_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::ViewportScalingsStatic), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(20, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetViewportWScalingNVParams {
     pub command_buffer: CommandBuffer,
     pub first_viewport: u32,
     pub viewport_count: u32,
     pub p_viewport_w_scalings: Ptr<ViewportWScalingNV>,
 }
-structure!(CmdSetViewportWScalingNVParams, CMD_SET_VIEWPORT_W_SCALING_NV_PARAMS_LAYOUT, 24);
+image!(CmdSetViewportWScalingNVParams, CMD_SET_VIEWPORT_W_SCALING_NV_PARAMS_LAYOUT);
 pub static CMD_SET_VIEWPORT_W_SCALING_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetViewportWScalingNV",
     size: 24,
@@ -73,17 +70,17 @@ pub static CMD_SET_VIEWPORT_W_SCALING_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("firstViewport", 8, 1, Ty::U32),
-        f("viewportCount", 12, 1, Ty::U32),
-        f("pViewportWScalings", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIEWPORT_W_SCALING_NV_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "firstViewport", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "viewportCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pViewportWScalings", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIEWPORT_W_SCALING_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&VIEWPORT_W_SCALING_NV_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&VIEWPORT_W_SCALING_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(12, 4)],
+    keep: &[Span { at: 12, size: 4 }],
 };
 pub type FnCmdSetViewportWScalingNV = unsafe extern "system" fn(CommandBuffer, u32, u32, Ptr<ViewportWScalingNV>);
 pub static CMD_SET_VIEWPORT_W_SCALING_NV_COMMAND: CommandDesc = CommandDesc {

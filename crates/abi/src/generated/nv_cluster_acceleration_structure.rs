@@ -2,13 +2,12 @@
 // VK_NV_cluster_acceleration_structure.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceClusterAccelerationStructureFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub cluster_acceleration_structure: Bool32,
 }
-structure!(PhysicalDeviceClusterAccelerationStructureFeaturesNV, PHYSICAL_DEVICE_CLUSTER_ACCELERATION_STRUCTURE_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceClusterAccelerationStructureFeaturesNV, PHYSICAL_DEVICE_CLUSTER_ACCELERATION_STRUCTURE_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_CLUSTER_ACCELERATION_STRUCTURE_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceClusterAccelerationStructureFeaturesNV",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_CLUSTER_ACCELERATION_STRUCTURE_FEATURES_NV_LAYOUT: La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("clusterAccelerationStructure", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "clusterAccelerationStructure", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceClusterAccelerationStructurePropertiesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -42,7 +40,7 @@ pub struct PhysicalDeviceClusterAccelerationStructurePropertiesNV {
     pub cluster_template_bounds_byte_alignment: u32,
     pub max_cluster_geometry_index: u32,
 }
-structure!(PhysicalDeviceClusterAccelerationStructurePropertiesNV, PHYSICAL_DEVICE_CLUSTER_ACCELERATION_STRUCTURE_PROPERTIES_NV_LAYOUT, 48);
+structure!(PhysicalDeviceClusterAccelerationStructurePropertiesNV, PHYSICAL_DEVICE_CLUSTER_ACCELERATION_STRUCTURE_PROPERTIES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_CLUSTER_ACCELERATION_STRUCTURE_PROPERTIES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceClusterAccelerationStructurePropertiesNV",
     size: 48,
@@ -51,33 +49,32 @@ pub static PHYSICAL_DEVICE_CLUSTER_ACCELERATION_STRUCTURE_PROPERTIES_NV_LAYOUT: 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxVerticesPerCluster", 16, 1, Ty::U32),
-        f("maxTrianglesPerCluster", 20, 1, Ty::U32),
-        f("clusterScratchByteAlignment", 24, 1, Ty::U32),
-        f("clusterByteAlignment", 28, 1, Ty::U32),
-        f("clusterTemplateByteAlignment", 32, 1, Ty::U32),
-        f("clusterBottomLevelByteAlignment", 36, 1, Ty::U32),
-        f("clusterTemplateBoundsByteAlignment", 40, 1, Ty::U32),
-        f("maxClusterGeometryIndex", 44, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxVerticesPerCluster", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTrianglesPerCluster", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "clusterScratchByteAlignment", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "clusterByteAlignment", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "clusterTemplateByteAlignment", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "clusterBottomLevelByteAlignment", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "clusterTemplateBoundsByteAlignment", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxClusterGeometryIndex", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ClusterAccelerationStructureClustersBottomLevelInputNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_total_cluster_count: u32,
     pub max_cluster_count_per_acceleration_structure: u32,
 }
-structure!(ClusterAccelerationStructureClustersBottomLevelInputNV, CLUSTER_ACCELERATION_STRUCTURE_CLUSTERS_BOTTOM_LEVEL_INPUT_NV_LAYOUT, 24);
+structure!(ClusterAccelerationStructureClustersBottomLevelInputNV, CLUSTER_ACCELERATION_STRUCTURE_CLUSTERS_BOTTOM_LEVEL_INPUT_NV_LAYOUT);
 pub static CLUSTER_ACCELERATION_STRUCTURE_CLUSTERS_BOTTOM_LEVEL_INPUT_NV_LAYOUT: Layout = Layout {
     name: "VkClusterAccelerationStructureClustersBottomLevelInputNV",
     size: 24,
@@ -86,20 +83,19 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_CLUSTERS_BOTTOM_LEVEL_INPUT_NV_LAYOUT:
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxTotalClusterCount", 16, 1, Ty::U32),
-        f("maxClusterCountPerAccelerationStructure", 20, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxTotalClusterCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxClusterCountPerAccelerationStructure", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ClusterAccelerationStructureTriangleClusterInputNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -112,7 +108,7 @@ pub struct ClusterAccelerationStructureTriangleClusterInputNV {
     pub max_total_vertex_count: u32,
     pub min_position_truncate_bit_count: u32,
 }
-structure!(ClusterAccelerationStructureTriangleClusterInputNV, CLUSTER_ACCELERATION_STRUCTURE_TRIANGLE_CLUSTER_INPUT_NV_LAYOUT, 48);
+structure!(ClusterAccelerationStructureTriangleClusterInputNV, CLUSTER_ACCELERATION_STRUCTURE_TRIANGLE_CLUSTER_INPUT_NV_LAYOUT);
 pub static CLUSTER_ACCELERATION_STRUCTURE_TRIANGLE_CLUSTER_INPUT_NV_LAYOUT: Layout = Layout {
     name: "VkClusterAccelerationStructureTriangleClusterInputNV",
     size: 48,
@@ -121,26 +117,25 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_TRIANGLE_CLUSTER_INPUT_NV_LAYOUT: Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("vertexFormat", 16, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("maxGeometryIndexValue", 20, 1, Ty::U32),
-        f("maxClusterUniqueGeometryCount", 24, 1, Ty::U32),
-        f("maxClusterTriangleCount", 28, 1, Ty::U32),
-        f("maxClusterVertexCount", 32, 1, Ty::U32),
-        f("maxTotalTriangleCount", 36, 1, Ty::U32),
-        f("maxTotalVertexCount", 40, 1, Ty::U32),
-        f("minPositionTruncateBitCount", 44, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vertexFormat", at: 16, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxGeometryIndexValue", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxClusterUniqueGeometryCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxClusterTriangleCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxClusterVertexCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTotalTriangleCount", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTotalVertexCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minPositionTruncateBitCount", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ClusterAccelerationStructureMoveObjectsInputNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -148,7 +143,7 @@ pub struct ClusterAccelerationStructureMoveObjectsInputNV {
     pub no_move_overlap: Bool32,
     pub max_moved_bytes: u64,
 }
-structure!(ClusterAccelerationStructureMoveObjectsInputNV, CLUSTER_ACCELERATION_STRUCTURE_MOVE_OBJECTS_INPUT_NV_LAYOUT, 32);
+structure!(ClusterAccelerationStructureMoveObjectsInputNV, CLUSTER_ACCELERATION_STRUCTURE_MOVE_OBJECTS_INPUT_NV_LAYOUT);
 pub static CLUSTER_ACCELERATION_STRUCTURE_MOVE_OBJECTS_INPUT_NV_LAYOUT: Layout = Layout {
     name: "VkClusterAccelerationStructureMoveObjectsInputNV",
     size: 32,
@@ -157,25 +152,24 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_MOVE_OBJECTS_INPUT_NV_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("type", 16, 1, Ty::Enum(&CLUSTER_ACCELERATION_STRUCTURE_TYPE_NV_ENUM)),
-        f("noMoveOverlap", 20, 1, Ty::Bool32),
-        f("maxMovedBytes", 24, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "type", at: 16, ty: Ty::Enum(&CLUSTER_ACCELERATION_STRUCTURE_TYPE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "noMoveOverlap", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMovedBytes", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ClusterAccelerationStructureOpInputNV {
     pub words: [u64; 1],
 }
-structure!(ClusterAccelerationStructureOpInputNV, CLUSTER_ACCELERATION_STRUCTURE_OP_INPUT_NV_LAYOUT, 8);
+structure!(ClusterAccelerationStructureOpInputNV, CLUSTER_ACCELERATION_STRUCTURE_OP_INPUT_NV_LAYOUT);
 pub static CLUSTER_ACCELERATION_STRUCTURE_OP_INPUT_NV_LAYOUT: Layout = Layout {
     name: "VkClusterAccelerationStructureOpInputNV",
     size: 8,
@@ -184,9 +178,9 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_OP_INPUT_NV_LAYOUT: Layout = Layout {
     is_union: true,
     returned_only: false,
     fields: &[
-        f("pClustersBottomLevel", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_CLUSTERS_BOTTOM_LEVEL_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pTriangleClusters", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_TRIANGLE_CLUSTER_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pMoveObjects", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_MOVE_OBJECTS_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "pClustersBottomLevel", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_CLUSTERS_BOTTOM_LEVEL_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTriangleClusters", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_TRIANGLE_CLUSTER_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMoveObjects", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_MOVE_OBJECTS_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_CLUSTERS_BOTTOM_LEVEL_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
@@ -203,7 +197,6 @@ union_members!(ClusterAccelerationStructureOpInputNV {
 });
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ClusterAccelerationStructureInputInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -213,7 +206,7 @@ pub struct ClusterAccelerationStructureInputInfoNV {
     pub op_mode: ClusterAccelerationStructureOpModeNV,
     pub op_input: ClusterAccelerationStructureOpInputNV,
 }
-structure!(ClusterAccelerationStructureInputInfoNV, CLUSTER_ACCELERATION_STRUCTURE_INPUT_INFO_NV_LAYOUT, 40);
+structure!(ClusterAccelerationStructureInputInfoNV, CLUSTER_ACCELERATION_STRUCTURE_INPUT_INFO_NV_LAYOUT);
 pub static CLUSTER_ACCELERATION_STRUCTURE_INPUT_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkClusterAccelerationStructureInputInfoNV",
     size: 40,
@@ -222,28 +215,27 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_INPUT_INFO_NV_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxAccelerationStructureCount", 16, 1, Ty::U32),
-        f("flags", 20, 1, Ty::Flags(&BUILD_ACCELERATION_STRUCTURE_FLAG_BITS_KHR_ENUM)).optional(),
-        f("opType", 24, 1, Ty::Enum(&CLUSTER_ACCELERATION_STRUCTURE_OP_TYPE_NV_ENUM)),
-        f("opMode", 28, 1, Ty::Enum(&CLUSTER_ACCELERATION_STRUCTURE_OP_MODE_NV_ENUM)),
-        f("opInput", 32, 1, Ty::Struct(&CLUSTER_ACCELERATION_STRUCTURE_OP_INPUT_NV_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxAccelerationStructureCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 20, ty: Ty::Flags(&BUILD_ACCELERATION_STRUCTURE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "opType", at: 24, ty: Ty::Enum(&CLUSTER_ACCELERATION_STRUCTURE_OP_TYPE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "opMode", at: 28, ty: Ty::Enum(&CLUSTER_ACCELERATION_STRUCTURE_OP_MODE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "opInput", at: 32, ty: Ty::Struct(&CLUSTER_ACCELERATION_STRUCTURE_OP_INPUT_NV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Select { union: s(32, 8), selector: here(24, 4), cases: &[
+        Work::Select { union: Span { at: 32, size: 8 }, selector: Place { through: Place::HERE, at: 24, width: 4 }, cases: &[
             Case { values: &[1], field: 0, size: 8, work: &[Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_CLUSTERS_BOTTOM_LEVEL_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
             Case { values: &[2, 3, 4, 5], field: 1, size: 8, work: &[Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_TRIANGLE_CLUSTER_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
             Case { values: &[0], field: 2, size: 8, work: &[Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_MOVE_OBJECTS_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
         ] },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ClusterAccelerationStructureCommandsInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -256,7 +248,7 @@ pub struct ClusterAccelerationStructureCommandsInfoNV {
     pub src_infos_count: u64,
     pub address_resolution_flags: ClusterAccelerationStructureAddressResolutionFlagsNV,
 }
-structure!(ClusterAccelerationStructureCommandsInfoNV, CLUSTER_ACCELERATION_STRUCTURE_COMMANDS_INFO_NV_LAYOUT, 160);
+structure!(ClusterAccelerationStructureCommandsInfoNV, CLUSTER_ACCELERATION_STRUCTURE_COMMANDS_INFO_NV_LAYOUT);
 pub static CLUSTER_ACCELERATION_STRUCTURE_COMMANDS_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkClusterAccelerationStructureCommandsInfoNV",
     size: 160,
@@ -265,37 +257,36 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_COMMANDS_INFO_NV_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("input", 16, 1, Ty::Struct(&CLUSTER_ACCELERATION_STRUCTURE_INPUT_INFO_NV_LAYOUT)),
-        f("dstImplicitData", 56, 1, Ty::DeviceAddress).optional(),
-        f("scratchData", 64, 1, Ty::DeviceAddress),
-        f("dstAddressesArray", 72, 1, Ty::Struct(&STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT)),
-        f("dstSizesArray", 96, 1, Ty::Struct(&STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT)),
-        f("srcInfosArray", 120, 1, Ty::Struct(&STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT)),
-        f("srcInfosCount", 144, 1, Ty::DeviceAddress).optional(),
-        f("addressResolutionFlags", 152, 1, Ty::Flags(&CLUSTER_ACCELERATION_STRUCTURE_ADDRESS_RESOLUTION_FLAG_BITS_NV_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "input", at: 16, ty: Ty::Struct(&CLUSTER_ACCELERATION_STRUCTURE_INPUT_INFO_NV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstImplicitData", at: 56, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "scratchData", at: 64, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstAddressesArray", at: 72, ty: Ty::Struct(&STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstSizesArray", at: 96, ty: Ty::Struct(&STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcInfosArray", at: 120, ty: Ty::Struct(&STRIDED_DEVICE_ADDRESS_REGION_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcInfosCount", at: 144, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "addressResolutionFlags", at: 152, ty: Ty::Flags(&CLUSTER_ACCELERATION_STRUCTURE_ADDRESS_RESOLUTION_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Chain { at: 24 },
-        Work::Select { union: s(48, 8), selector: here(40, 4), cases: &[
+        Work::Select { union: Span { at: 48, size: 8 }, selector: Place { through: Place::HERE, at: 40, width: 4 }, cases: &[
             Case { values: &[1], field: 0, size: 8, work: &[Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_CLUSTERS_BOTTOM_LEVEL_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
             Case { values: &[2, 3, 4, 5], field: 1, size: 8, work: &[Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_TRIANGLE_CLUSTER_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
             Case { values: &[0], field: 2, size: 8, work: &[Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_MOVE_OBJECTS_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
         ] },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(156, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 156, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StridedDeviceAddressNV {
     pub start_address: u64,
     pub stride_in_bytes: u64,
 }
-structure!(StridedDeviceAddressNV, STRIDED_DEVICE_ADDRESS_NV_LAYOUT, 16);
+structure!(StridedDeviceAddressNV, STRIDED_DEVICE_ADDRESS_NV_LAYOUT);
 pub static STRIDED_DEVICE_ADDRESS_NV_LAYOUT: Layout = Layout {
     name: "VkStridedDeviceAddressNV",
     size: 16,
@@ -304,8 +295,8 @@ pub static STRIDED_DEVICE_ADDRESS_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("startAddress", 0, 1, Ty::DeviceAddress),
-        f("strideInBytes", 8, 1, Ty::U64),
+        Field { name: "startAddress", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "strideInBytes", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -313,11 +304,10 @@ pub static STRIDED_DEVICE_ADDRESS_NV_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ClusterAccelerationStructureGeometryIndexAndGeometryFlagsNV {
     pub bits_0: u32,
 }
-structure!(ClusterAccelerationStructureGeometryIndexAndGeometryFlagsNV, CLUSTER_ACCELERATION_STRUCTURE_GEOMETRY_INDEX_AND_GEOMETRY_FLAGS_NV_LAYOUT, 4);
+structure!(ClusterAccelerationStructureGeometryIndexAndGeometryFlagsNV, CLUSTER_ACCELERATION_STRUCTURE_GEOMETRY_INDEX_AND_GEOMETRY_FLAGS_NV_LAYOUT);
 pub static CLUSTER_ACCELERATION_STRUCTURE_GEOMETRY_INDEX_AND_GEOMETRY_FLAGS_NV_LAYOUT: Layout = Layout {
     name: "VkClusterAccelerationStructureGeometryIndexAndGeometryFlagsNV",
     size: 4,
@@ -326,9 +316,9 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_GEOMETRY_INDEX_AND_GEOMETRY_FLAGS_NV_L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("geometryIndex", 0, 1, Ty::Bits { shift: 0, width: 24 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 24, width: 5 }).optional(),
-        f("geometryFlags", 0, 1, Ty::Bits { shift: 29, width: 3 }).optional(),
+        Field { name: "geometryIndex", at: 0, ty: Ty::Bits { shift: 0, width: 24 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 24, width: 5 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "geometryFlags", at: 0, ty: Ty::Bits { shift: 29, width: 3 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -336,11 +326,10 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_GEOMETRY_INDEX_AND_GEOMETRY_FLAGS_NV_L
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ClusterAccelerationStructureMoveObjectsInfoNV {
     pub src_acceleration_structure: u64,
 }
-structure!(ClusterAccelerationStructureMoveObjectsInfoNV, CLUSTER_ACCELERATION_STRUCTURE_MOVE_OBJECTS_INFO_NV_LAYOUT, 8);
+structure!(ClusterAccelerationStructureMoveObjectsInfoNV, CLUSTER_ACCELERATION_STRUCTURE_MOVE_OBJECTS_INFO_NV_LAYOUT);
 pub static CLUSTER_ACCELERATION_STRUCTURE_MOVE_OBJECTS_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkClusterAccelerationStructureMoveObjectsInfoNV",
     size: 8,
@@ -349,7 +338,7 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_MOVE_OBJECTS_INFO_NV_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("srcAccelerationStructure", 0, 1, Ty::DeviceAddress),
+        Field { name: "srcAccelerationStructure", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -357,13 +346,12 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_MOVE_OBJECTS_INFO_NV_LAYOUT: Layout = 
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ClusterAccelerationStructureBuildClustersBottomLevelInfoNV {
     pub cluster_references_count: u32,
     pub cluster_references_stride: u32,
     pub cluster_references: u64,
 }
-structure!(ClusterAccelerationStructureBuildClustersBottomLevelInfoNV, CLUSTER_ACCELERATION_STRUCTURE_BUILD_CLUSTERS_BOTTOM_LEVEL_INFO_NV_LAYOUT, 16);
+structure!(ClusterAccelerationStructureBuildClustersBottomLevelInfoNV, CLUSTER_ACCELERATION_STRUCTURE_BUILD_CLUSTERS_BOTTOM_LEVEL_INFO_NV_LAYOUT);
 pub static CLUSTER_ACCELERATION_STRUCTURE_BUILD_CLUSTERS_BOTTOM_LEVEL_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkClusterAccelerationStructureBuildClustersBottomLevelInfoNV",
     size: 16,
@@ -372,9 +360,9 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_BUILD_CLUSTERS_BOTTOM_LEVEL_INFO_NV_LA
     is_union: false,
     returned_only: false,
     fields: &[
-        f("clusterReferencesCount", 0, 1, Ty::U32),
-        f("clusterReferencesStride", 4, 1, Ty::U32),
-        f("clusterReferences", 8, 1, Ty::DeviceAddress),
+        Field { name: "clusterReferencesCount", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "clusterReferencesStride", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "clusterReferences", at: 8, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -382,7 +370,6 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_BUILD_CLUSTERS_BOTTOM_LEVEL_INFO_NV_LA
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ClusterAccelerationStructureBuildTriangleClusterInfoNV {
     pub cluster_id: u32,
     pub cluster_flags: ClusterAccelerationStructureClusterFlagsNV,
@@ -398,7 +385,7 @@ pub struct ClusterAccelerationStructureBuildTriangleClusterInfoNV {
     pub opacity_micromap_array: u64,
     pub opacity_micromap_index_buffer: u64,
 }
-structure!(ClusterAccelerationStructureBuildTriangleClusterInfoNV, CLUSTER_ACCELERATION_STRUCTURE_BUILD_TRIANGLE_CLUSTER_INFO_NV_LAYOUT, 64);
+structure!(ClusterAccelerationStructureBuildTriangleClusterInfoNV, CLUSTER_ACCELERATION_STRUCTURE_BUILD_TRIANGLE_CLUSTER_INFO_NV_LAYOUT);
 pub static CLUSTER_ACCELERATION_STRUCTURE_BUILD_TRIANGLE_CLUSTER_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkClusterAccelerationStructureBuildTriangleClusterInfoNV",
     size: 64,
@@ -407,23 +394,23 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_BUILD_TRIANGLE_CLUSTER_INFO_NV_LAYOUT:
     is_union: false,
     returned_only: false,
     fields: &[
-        f("clusterID", 0, 1, Ty::U32),
-        f("clusterFlags", 4, 1, Ty::Flags(&CLUSTER_ACCELERATION_STRUCTURE_CLUSTER_FLAG_BITS_NV_ENUM)).optional(),
-        f("triangleCount", 8, 1, Ty::Bits { shift: 0, width: 9 }).optional(),
-        f("vertexCount", 8, 1, Ty::Bits { shift: 9, width: 9 }).optional(),
-        f("positionTruncateBitCount", 8, 1, Ty::Bits { shift: 18, width: 6 }).optional(),
-        f("indexType", 8, 1, Ty::Bits { shift: 24, width: 4 }).optional(),
-        f("opacityMicromapIndexType", 8, 1, Ty::Bits { shift: 28, width: 4 }).optional(),
-        f("baseGeometryIndexAndGeometryFlags", 12, 1, Ty::Struct(&CLUSTER_ACCELERATION_STRUCTURE_GEOMETRY_INDEX_AND_GEOMETRY_FLAGS_NV_LAYOUT)),
-        f("indexBufferStride", 16, 1, Ty::U16),
-        f("vertexBufferStride", 18, 1, Ty::U16),
-        f("geometryIndexAndFlagsBufferStride", 20, 1, Ty::U16),
-        f("opacityMicromapIndexBufferStride", 22, 1, Ty::U16),
-        f("indexBuffer", 24, 1, Ty::DeviceAddress),
-        f("vertexBuffer", 32, 1, Ty::DeviceAddress),
-        f("geometryIndexAndFlagsBuffer", 40, 1, Ty::DeviceAddress).optional(),
-        f("opacityMicromapArray", 48, 1, Ty::DeviceAddress).optional(),
-        f("opacityMicromapIndexBuffer", 56, 1, Ty::DeviceAddress).optional(),
+        Field { name: "clusterID", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "clusterFlags", at: 4, ty: Ty::Flags(&CLUSTER_ACCELERATION_STRUCTURE_CLUSTER_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "triangleCount", at: 8, ty: Ty::Bits { shift: 0, width: 9 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vertexCount", at: 8, ty: Ty::Bits { shift: 9, width: 9 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "positionTruncateBitCount", at: 8, ty: Ty::Bits { shift: 18, width: 6 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "indexType", at: 8, ty: Ty::Bits { shift: 24, width: 4 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "opacityMicromapIndexType", at: 8, ty: Ty::Bits { shift: 28, width: 4 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "baseGeometryIndexAndGeometryFlags", at: 12, ty: Ty::Struct(&CLUSTER_ACCELERATION_STRUCTURE_GEOMETRY_INDEX_AND_GEOMETRY_FLAGS_NV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexBufferStride", at: 16, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexBufferStride", at: 18, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "geometryIndexAndFlagsBufferStride", at: 20, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "opacityMicromapIndexBufferStride", at: 22, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexBuffer", at: 24, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexBuffer", at: 32, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "geometryIndexAndFlagsBuffer", at: 40, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "opacityMicromapArray", at: 48, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "opacityMicromapIndexBuffer", at: 56, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -431,7 +418,6 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_BUILD_TRIANGLE_CLUSTER_INFO_NV_LAYOUT:
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ClusterAccelerationStructureBuildTriangleClusterTemplateInfoNV {
     pub cluster_id: u32,
     pub cluster_flags: ClusterAccelerationStructureClusterFlagsNV,
@@ -448,7 +434,7 @@ pub struct ClusterAccelerationStructureBuildTriangleClusterTemplateInfoNV {
     pub opacity_micromap_index_buffer: u64,
     pub instantiation_bounding_box_limit: u64,
 }
-structure!(ClusterAccelerationStructureBuildTriangleClusterTemplateInfoNV, CLUSTER_ACCELERATION_STRUCTURE_BUILD_TRIANGLE_CLUSTER_TEMPLATE_INFO_NV_LAYOUT, 72);
+structure!(ClusterAccelerationStructureBuildTriangleClusterTemplateInfoNV, CLUSTER_ACCELERATION_STRUCTURE_BUILD_TRIANGLE_CLUSTER_TEMPLATE_INFO_NV_LAYOUT);
 pub static CLUSTER_ACCELERATION_STRUCTURE_BUILD_TRIANGLE_CLUSTER_TEMPLATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkClusterAccelerationStructureBuildTriangleClusterTemplateInfoNV",
     size: 72,
@@ -457,24 +443,24 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_BUILD_TRIANGLE_CLUSTER_TEMPLATE_INFO_N
     is_union: false,
     returned_only: false,
     fields: &[
-        f("clusterID", 0, 1, Ty::U32),
-        f("clusterFlags", 4, 1, Ty::Flags(&CLUSTER_ACCELERATION_STRUCTURE_CLUSTER_FLAG_BITS_NV_ENUM)).optional(),
-        f("triangleCount", 8, 1, Ty::Bits { shift: 0, width: 9 }).optional(),
-        f("vertexCount", 8, 1, Ty::Bits { shift: 9, width: 9 }).optional(),
-        f("positionTruncateBitCount", 8, 1, Ty::Bits { shift: 18, width: 6 }).optional(),
-        f("indexType", 8, 1, Ty::Bits { shift: 24, width: 4 }).optional(),
-        f("opacityMicromapIndexType", 8, 1, Ty::Bits { shift: 28, width: 4 }).optional(),
-        f("baseGeometryIndexAndGeometryFlags", 12, 1, Ty::Struct(&CLUSTER_ACCELERATION_STRUCTURE_GEOMETRY_INDEX_AND_GEOMETRY_FLAGS_NV_LAYOUT)),
-        f("indexBufferStride", 16, 1, Ty::U16),
-        f("vertexBufferStride", 18, 1, Ty::U16),
-        f("geometryIndexAndFlagsBufferStride", 20, 1, Ty::U16),
-        f("opacityMicromapIndexBufferStride", 22, 1, Ty::U16),
-        f("indexBuffer", 24, 1, Ty::DeviceAddress),
-        f("vertexBuffer", 32, 1, Ty::DeviceAddress).optional(),
-        f("geometryIndexAndFlagsBuffer", 40, 1, Ty::DeviceAddress).optional(),
-        f("opacityMicromapArray", 48, 1, Ty::DeviceAddress).optional(),
-        f("opacityMicromapIndexBuffer", 56, 1, Ty::DeviceAddress).optional(),
-        f("instantiationBoundingBoxLimit", 64, 1, Ty::DeviceAddress).optional(),
+        Field { name: "clusterID", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "clusterFlags", at: 4, ty: Ty::Flags(&CLUSTER_ACCELERATION_STRUCTURE_CLUSTER_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "triangleCount", at: 8, ty: Ty::Bits { shift: 0, width: 9 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vertexCount", at: 8, ty: Ty::Bits { shift: 9, width: 9 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "positionTruncateBitCount", at: 8, ty: Ty::Bits { shift: 18, width: 6 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "indexType", at: 8, ty: Ty::Bits { shift: 24, width: 4 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "opacityMicromapIndexType", at: 8, ty: Ty::Bits { shift: 28, width: 4 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "baseGeometryIndexAndGeometryFlags", at: 12, ty: Ty::Struct(&CLUSTER_ACCELERATION_STRUCTURE_GEOMETRY_INDEX_AND_GEOMETRY_FLAGS_NV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexBufferStride", at: 16, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexBufferStride", at: 18, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "geometryIndexAndFlagsBufferStride", at: 20, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "opacityMicromapIndexBufferStride", at: 22, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexBuffer", at: 24, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexBuffer", at: 32, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "geometryIndexAndFlagsBuffer", at: 40, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "opacityMicromapArray", at: 48, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "opacityMicromapIndexBuffer", at: 56, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "instantiationBoundingBoxLimit", at: 64, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -482,14 +468,13 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_BUILD_TRIANGLE_CLUSTER_TEMPLATE_INFO_N
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ClusterAccelerationStructureInstantiateClusterInfoNV {
     pub cluster_id_offset: u32,
     pub bits_0: u32,
     pub cluster_template_address: u64,
     pub vertex_buffer: StridedDeviceAddressNV,
 }
-structure!(ClusterAccelerationStructureInstantiateClusterInfoNV, CLUSTER_ACCELERATION_STRUCTURE_INSTANTIATE_CLUSTER_INFO_NV_LAYOUT, 32);
+structure!(ClusterAccelerationStructureInstantiateClusterInfoNV, CLUSTER_ACCELERATION_STRUCTURE_INSTANTIATE_CLUSTER_INFO_NV_LAYOUT);
 pub static CLUSTER_ACCELERATION_STRUCTURE_INSTANTIATE_CLUSTER_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkClusterAccelerationStructureInstantiateClusterInfoNV",
     size: 32,
@@ -498,11 +483,11 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_INSTANTIATE_CLUSTER_INFO_NV_LAYOUT: La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("clusterIdOffset", 0, 1, Ty::U32),
-        f("geometryIndexOffset", 4, 1, Ty::Bits { shift: 0, width: 24 }).optional(),
-        f("reserved", 4, 1, Ty::Bits { shift: 24, width: 8 }).optional(),
-        f("clusterTemplateAddress", 8, 1, Ty::DeviceAddress),
-        f("vertexBuffer", 16, 1, Ty::Struct(&STRIDED_DEVICE_ADDRESS_NV_LAYOUT)),
+        Field { name: "clusterIdOffset", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "geometryIndexOffset", at: 4, ty: Ty::Bits { shift: 0, width: 24 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 4, ty: Ty::Bits { shift: 24, width: 8 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "clusterTemplateAddress", at: 8, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexBuffer", at: 16, ty: Ty::Struct(&STRIDED_DEVICE_ADDRESS_NV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -510,11 +495,10 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_INSTANTIATE_CLUSTER_INFO_NV_LAYOUT: La
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ClusterAccelerationStructureGetTemplateIndicesInfoNV {
     pub cluster_template_address: u64,
 }
-structure!(ClusterAccelerationStructureGetTemplateIndicesInfoNV, CLUSTER_ACCELERATION_STRUCTURE_GET_TEMPLATE_INDICES_INFO_NV_LAYOUT, 8);
+structure!(ClusterAccelerationStructureGetTemplateIndicesInfoNV, CLUSTER_ACCELERATION_STRUCTURE_GET_TEMPLATE_INDICES_INFO_NV_LAYOUT);
 pub static CLUSTER_ACCELERATION_STRUCTURE_GET_TEMPLATE_INDICES_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkClusterAccelerationStructureGetTemplateIndicesInfoNV",
     size: 8,
@@ -523,7 +507,7 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_GET_TEMPLATE_INDICES_INFO_NV_LAYOUT: L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("clusterTemplateAddress", 0, 1, Ty::DeviceAddress),
+        Field { name: "clusterTemplateAddress", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -531,13 +515,12 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_GET_TEMPLATE_INDICES_INFO_NV_LAYOUT: L
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RayTracingPipelineClusterAccelerationStructureCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub allow_cluster_acceleration_structure: Bool32,
 }
-structure!(RayTracingPipelineClusterAccelerationStructureCreateInfoNV, RAY_TRACING_PIPELINE_CLUSTER_ACCELERATION_STRUCTURE_CREATE_INFO_NV_LAYOUT, 24);
+structure!(RayTracingPipelineClusterAccelerationStructureCreateInfoNV, RAY_TRACING_PIPELINE_CLUSTER_ACCELERATION_STRUCTURE_CREATE_INFO_NV_LAYOUT);
 pub static RAY_TRACING_PIPELINE_CLUSTER_ACCELERATION_STRUCTURE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkRayTracingPipelineClusterAccelerationStructureCreateInfoNV",
     size: 24,
@@ -546,15 +529,15 @@ pub static RAY_TRACING_PIPELINE_CLUSTER_ACCELERATION_STRUCTURE_CREATE_INFO_NV_LA
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("allowClusterAccelerationStructure", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "allowClusterAccelerationStructure", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(ClusterAccelerationStructureClusterFlagsNV, u32);
@@ -684,13 +667,12 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_OP_MODE_NV_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetClusterAccelerationStructureBuildSizesNVParams {
     pub device: Device,
     pub p_info: Ptr<ClusterAccelerationStructureInputInfoNV>,
     pub p_size_info: Ptr<AccelerationStructureBuildSizesInfoKHR>,
 }
-structure!(GetClusterAccelerationStructureBuildSizesNVParams, GET_CLUSTER_ACCELERATION_STRUCTURE_BUILD_SIZES_NV_PARAMS_LAYOUT, 24);
+image!(GetClusterAccelerationStructureBuildSizesNVParams, GET_CLUSTER_ACCELERATION_STRUCTURE_BUILD_SIZES_NV_PARAMS_LAYOUT);
 pub static GET_CLUSTER_ACCELERATION_STRUCTURE_BUILD_SIZES_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetClusterAccelerationStructureBuildSizesNV",
     size: 24,
@@ -699,9 +681,9 @@ pub static GET_CLUSTER_ACCELERATION_STRUCTURE_BUILD_SIZES_NV_PARAMS_LAYOUT: Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_INPUT_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSizeInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_INPUT_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSizeInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -713,11 +695,10 @@ pub static GET_CLUSTER_ACCELERATION_STRUCTURE_BUILD_SIZES_NV_PARAMS_LAYOUT: Layo
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetClusterAccelerationStructureBuildSizesNVOutputs {
     pub p_size_info: Ptr<AccelerationStructureBuildSizesInfoKHR>,
 }
-structure!(GetClusterAccelerationStructureBuildSizesNVOutputs, GET_CLUSTER_ACCELERATION_STRUCTURE_BUILD_SIZES_NV_OUTPUTS_LAYOUT, 8);
+image!(GetClusterAccelerationStructureBuildSizesNVOutputs, GET_CLUSTER_ACCELERATION_STRUCTURE_BUILD_SIZES_NV_OUTPUTS_LAYOUT);
 pub static GET_CLUSTER_ACCELERATION_STRUCTURE_BUILD_SIZES_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetClusterAccelerationStructureBuildSizesNV:outputs",
     size: 8,
@@ -726,7 +707,7 @@ pub static GET_CLUSTER_ACCELERATION_STRUCTURE_BUILD_SIZES_NV_OUTPUTS_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pSizeInfo", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pSizeInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -749,12 +730,11 @@ pub static GET_CLUSTER_ACCELERATION_STRUCTURE_BUILD_SIZES_NV_COMMAND: CommandDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBuildClusterAccelerationStructureIndirectNVParams {
     pub command_buffer: CommandBuffer,
     pub p_command_infos: Ptr<ClusterAccelerationStructureCommandsInfoNV>,
 }
-structure!(CmdBuildClusterAccelerationStructureIndirectNVParams, CMD_BUILD_CLUSTER_ACCELERATION_STRUCTURE_INDIRECT_NV_PARAMS_LAYOUT, 16);
+image!(CmdBuildClusterAccelerationStructureIndirectNVParams, CMD_BUILD_CLUSTER_ACCELERATION_STRUCTURE_INDIRECT_NV_PARAMS_LAYOUT);
 pub static CMD_BUILD_CLUSTER_ACCELERATION_STRUCTURE_INDIRECT_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBuildClusterAccelerationStructureIndirectNV",
     size: 16,
@@ -763,8 +743,8 @@ pub static CMD_BUILD_CLUSTER_ACCELERATION_STRUCTURE_INDIRECT_NV_PARAMS_LAYOUT: L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pCommandInfos", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_COMMANDS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pCommandInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CLUSTER_ACCELERATION_STRUCTURE_COMMANDS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

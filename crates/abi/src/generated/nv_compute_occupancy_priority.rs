@@ -2,14 +2,13 @@
 // VK_NV_compute_occupancy_priority.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ComputeOccupancyPriorityParametersNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub occupancy_priority: f32,
     pub occupancy_throttling: f32,
 }
-structure!(ComputeOccupancyPriorityParametersNV, COMPUTE_OCCUPANCY_PRIORITY_PARAMETERS_NV_LAYOUT, 24);
+structure!(ComputeOccupancyPriorityParametersNV, COMPUTE_OCCUPANCY_PRIORITY_PARAMETERS_NV_LAYOUT);
 pub static COMPUTE_OCCUPANCY_PRIORITY_PARAMETERS_NV_LAYOUT: Layout = Layout {
     name: "VkComputeOccupancyPriorityParametersNV",
     size: 24,
@@ -18,26 +17,25 @@ pub static COMPUTE_OCCUPANCY_PRIORITY_PARAMETERS_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("occupancyPriority", 16, 1, Ty::F32),
-        f("occupancyThrottling", 20, 1, Ty::F32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "occupancyPriority", at: 16, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "occupancyThrottling", at: 20, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceComputeOccupancyPriorityFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub compute_occupancy_priority: Bool32,
 }
-structure!(PhysicalDeviceComputeOccupancyPriorityFeaturesNV, PHYSICAL_DEVICE_COMPUTE_OCCUPANCY_PRIORITY_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceComputeOccupancyPriorityFeaturesNV, PHYSICAL_DEVICE_COMPUTE_OCCUPANCY_PRIORITY_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_COMPUTE_OCCUPANCY_PRIORITY_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceComputeOccupancyPriorityFeaturesNV",
     size: 24,
@@ -46,24 +44,23 @@ pub static PHYSICAL_DEVICE_COMPUTE_OCCUPANCY_PRIORITY_FEATURES_NV_LAYOUT: Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("computeOccupancyPriority", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "computeOccupancyPriority", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetComputeOccupancyPriorityNVParams {
     pub command_buffer: CommandBuffer,
     pub p_parameters: Ptr<ComputeOccupancyPriorityParametersNV>,
 }
-structure!(CmdSetComputeOccupancyPriorityNVParams, CMD_SET_COMPUTE_OCCUPANCY_PRIORITY_NV_PARAMS_LAYOUT, 16);
+image!(CmdSetComputeOccupancyPriorityNVParams, CMD_SET_COMPUTE_OCCUPANCY_PRIORITY_NV_PARAMS_LAYOUT);
 pub static CMD_SET_COMPUTE_OCCUPANCY_PRIORITY_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetComputeOccupancyPriorityNV",
     size: 16,
@@ -72,8 +69,8 @@ pub static CMD_SET_COMPUTE_OCCUPANCY_PRIORITY_NV_PARAMS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)),
-        f("pParameters", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COMPUTE_OCCUPANCY_PRIORITY_PARAMETERS_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pParameters", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COMPUTE_OCCUPANCY_PRIORITY_PARAMETERS_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

@@ -2,7 +2,6 @@
 // VK_NV_cooperative_matrix.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CooperativeMatrixPropertiesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -15,7 +14,7 @@ pub struct CooperativeMatrixPropertiesNV {
     pub d_type: ComponentTypeKHR,
     pub scope: ScopeKHR,
 }
-structure!(CooperativeMatrixPropertiesNV, COOPERATIVE_MATRIX_PROPERTIES_NV_LAYOUT, 48);
+structure!(CooperativeMatrixPropertiesNV, COOPERATIVE_MATRIX_PROPERTIES_NV_LAYOUT);
 pub static COOPERATIVE_MATRIX_PROPERTIES_NV_LAYOUT: Layout = Layout {
     name: "VkCooperativeMatrixPropertiesNV",
     size: 48,
@@ -24,33 +23,32 @@ pub static COOPERATIVE_MATRIX_PROPERTIES_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("MSize", 16, 1, Ty::U32),
-        f("NSize", 20, 1, Ty::U32),
-        f("KSize", 24, 1, Ty::U32),
-        f("AType", 28, 1, Ty::Enum(&COMPONENT_TYPE_KHR_ENUM)),
-        f("BType", 32, 1, Ty::Enum(&COMPONENT_TYPE_KHR_ENUM)),
-        f("CType", 36, 1, Ty::Enum(&COMPONENT_TYPE_KHR_ENUM)),
-        f("DType", 40, 1, Ty::Enum(&COMPONENT_TYPE_KHR_ENUM)),
-        f("scope", 44, 1, Ty::Enum(&SCOPE_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "MSize", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "NSize", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "KSize", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "AType", at: 28, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "BType", at: 32, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "CType", at: 36, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "DType", at: 40, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "scope", at: 44, ty: Ty::Enum(&SCOPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceCooperativeMatrixFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub cooperative_matrix: Bool32,
     pub cooperative_matrix_robust_buffer_access: Bool32,
 }
-structure!(PhysicalDeviceCooperativeMatrixFeaturesNV, PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceCooperativeMatrixFeaturesNV, PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceCooperativeMatrixFeaturesNV",
     size: 24,
@@ -59,26 +57,25 @@ pub static PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_NV_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("cooperativeMatrix", 16, 1, Ty::Bool32),
-        f("cooperativeMatrixRobustBufferAccess", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "cooperativeMatrix", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cooperativeMatrixRobustBufferAccess", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceCooperativeMatrixPropertiesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub cooperative_matrix_supported_stages: ShaderStageFlags,
 }
-structure!(PhysicalDeviceCooperativeMatrixPropertiesNV, PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceCooperativeMatrixPropertiesNV, PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceCooperativeMatrixPropertiesNV",
     size: 24,
@@ -87,25 +84,24 @@ pub static PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES_NV_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("cooperativeMatrixSupportedStages", 16, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "cooperativeMatrixSupportedStages", at: 16, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceCooperativeMatrixPropertiesNVParams {
     pub physical_device: PhysicalDevice,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<CooperativeMatrixPropertiesNV>,
 }
-structure!(GetPhysicalDeviceCooperativeMatrixPropertiesNVParams, GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES_NV_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceCooperativeMatrixPropertiesNVParams, GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES_NV_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceCooperativeMatrixPropertiesNV",
     size: 24,
@@ -114,27 +110,26 @@ pub static GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES_NV_PARAMS_LAYOUT: L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COOPERATIVE_MATRIX_PROPERTIES_NV_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COOPERATIVE_MATRIX_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COOPERATIVE_MATRIX_PROPERTIES_NV_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COOPERATIVE_MATRIX_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceCooperativeMatrixPropertiesNVOutputs {
     pub result: Result,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<CooperativeMatrixPropertiesNV>,
 }
-structure!(GetPhysicalDeviceCooperativeMatrixPropertiesNVOutputs, GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES_NV_OUTPUTS_LAYOUT, 24);
+image!(GetPhysicalDeviceCooperativeMatrixPropertiesNVOutputs, GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES_NV_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceCooperativeMatrixPropertiesNV:outputs",
     size: 24,
@@ -143,15 +138,15 @@ pub static GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES_NV_OUTPUTS_LAYOUT: 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COOPERATIVE_MATRIX_PROPERTIES_NV_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COOPERATIVE_MATRIX_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COOPERATIVE_MATRIX_PROPERTIES_NV_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COOPERATIVE_MATRIX_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceCooperativeMatrixPropertiesNV = unsafe extern "system" fn(PhysicalDevice, Ptr<u32>, Ptr<CooperativeMatrixPropertiesNV>) -> Result;

@@ -2,7 +2,6 @@
 // VK_NV_cooperative_matrix2.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CooperativeMatrixFlexibleDimensionsPropertiesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -17,7 +16,7 @@ pub struct CooperativeMatrixFlexibleDimensionsPropertiesNV {
     pub scope: ScopeKHR,
     pub workgroup_invocations: u32,
 }
-structure!(CooperativeMatrixFlexibleDimensionsPropertiesNV, COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV_LAYOUT, 56);
+structure!(CooperativeMatrixFlexibleDimensionsPropertiesNV, COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV_LAYOUT);
 pub static COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV_LAYOUT: Layout = Layout {
     name: "VkCooperativeMatrixFlexibleDimensionsPropertiesNV",
     size: 56,
@@ -26,28 +25,27 @@ pub static COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV_LAYOUT: Layout =
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("MGranularity", 16, 1, Ty::U32),
-        f("NGranularity", 20, 1, Ty::U32),
-        f("KGranularity", 24, 1, Ty::U32),
-        f("AType", 28, 1, Ty::Enum(&COMPONENT_TYPE_KHR_ENUM)),
-        f("BType", 32, 1, Ty::Enum(&COMPONENT_TYPE_KHR_ENUM)),
-        f("CType", 36, 1, Ty::Enum(&COMPONENT_TYPE_KHR_ENUM)),
-        f("ResultType", 40, 1, Ty::Enum(&COMPONENT_TYPE_KHR_ENUM)),
-        f("saturatingAccumulation", 44, 1, Ty::Bool32),
-        f("scope", 48, 1, Ty::Enum(&SCOPE_KHR_ENUM)),
-        f("workgroupInvocations", 52, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "MGranularity", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "NGranularity", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "KGranularity", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "AType", at: 28, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "BType", at: 32, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "CType", at: 36, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ResultType", at: 40, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "saturatingAccumulation", at: 44, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "scope", at: 48, ty: Ty::Enum(&SCOPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "workgroupInvocations", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceCooperativeMatrix2FeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -59,7 +57,7 @@ pub struct PhysicalDeviceCooperativeMatrix2FeaturesNV {
     pub cooperative_matrix_tensor_addressing: Bool32,
     pub cooperative_matrix_block_loads: Bool32,
 }
-structure!(PhysicalDeviceCooperativeMatrix2FeaturesNV, PHYSICAL_DEVICE_COOPERATIVE_MATRIX2_FEATURES_NV_LAYOUT, 48);
+structure!(PhysicalDeviceCooperativeMatrix2FeaturesNV, PHYSICAL_DEVICE_COOPERATIVE_MATRIX2_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_COOPERATIVE_MATRIX2_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceCooperativeMatrix2FeaturesNV",
     size: 48,
@@ -68,25 +66,24 @@ pub static PHYSICAL_DEVICE_COOPERATIVE_MATRIX2_FEATURES_NV_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("cooperativeMatrixWorkgroupScope", 16, 1, Ty::Bool32),
-        f("cooperativeMatrixFlexibleDimensions", 20, 1, Ty::Bool32),
-        f("cooperativeMatrixReductions", 24, 1, Ty::Bool32),
-        f("cooperativeMatrixConversions", 28, 1, Ty::Bool32),
-        f("cooperativeMatrixPerElementOperations", 32, 1, Ty::Bool32),
-        f("cooperativeMatrixTensorAddressing", 36, 1, Ty::Bool32),
-        f("cooperativeMatrixBlockLoads", 40, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "cooperativeMatrixWorkgroupScope", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cooperativeMatrixFlexibleDimensions", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cooperativeMatrixReductions", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cooperativeMatrixConversions", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cooperativeMatrixPerElementOperations", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cooperativeMatrixTensorAddressing", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cooperativeMatrixBlockLoads", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(44, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceCooperativeMatrix2PropertiesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -94,7 +91,7 @@ pub struct PhysicalDeviceCooperativeMatrix2PropertiesNV {
     pub cooperative_matrix_flexible_dimensions_max_dimension: u32,
     pub cooperative_matrix_workgroup_scope_reserved_shared_memory: u32,
 }
-structure!(PhysicalDeviceCooperativeMatrix2PropertiesNV, PHYSICAL_DEVICE_COOPERATIVE_MATRIX2_PROPERTIES_NV_LAYOUT, 32);
+structure!(PhysicalDeviceCooperativeMatrix2PropertiesNV, PHYSICAL_DEVICE_COOPERATIVE_MATRIX2_PROPERTIES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_COOPERATIVE_MATRIX2_PROPERTIES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceCooperativeMatrix2PropertiesNV",
     size: 32,
@@ -103,27 +100,26 @@ pub static PHYSICAL_DEVICE_COOPERATIVE_MATRIX2_PROPERTIES_NV_LAYOUT: Layout = La
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("cooperativeMatrixWorkgroupScopeMaxWorkgroupSize", 16, 1, Ty::U32),
-        f("cooperativeMatrixFlexibleDimensionsMaxDimension", 20, 1, Ty::U32),
-        f("cooperativeMatrixWorkgroupScopeReservedSharedMemory", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "cooperativeMatrixWorkgroupScopeMaxWorkgroupSize", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cooperativeMatrixFlexibleDimensionsMaxDimension", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cooperativeMatrixWorkgroupScopeReservedSharedMemory", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNVParams {
     pub physical_device: PhysicalDevice,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<CooperativeMatrixFlexibleDimensionsPropertiesNV>,
 }
-structure!(GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNVParams, GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNVParams, GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV",
     size: 24,
@@ -132,27 +128,26 @@ pub static GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNVOutputs {
     pub result: Result,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<CooperativeMatrixFlexibleDimensionsPropertiesNV>,
 }
-structure!(GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNVOutputs, GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV_OUTPUTS_LAYOUT, 24);
+image!(GetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNVOutputs, GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV:outputs",
     size: 24,
@@ -161,15 +156,15 @@ pub static GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV = unsafe extern "system" fn(PhysicalDevice, Ptr<u32>, Ptr<CooperativeMatrixFlexibleDimensionsPropertiesNV>) -> Result;

@@ -2,7 +2,6 @@
 // VK_NV_cooperative_vector.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceCooperativeVectorPropertiesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -11,7 +10,7 @@ pub struct PhysicalDeviceCooperativeVectorPropertiesNV {
     pub cooperative_vector_training_float32_accumulation: Bool32,
     pub max_cooperative_vector_components: u32,
 }
-structure!(PhysicalDeviceCooperativeVectorPropertiesNV, PHYSICAL_DEVICE_COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT, 32);
+structure!(PhysicalDeviceCooperativeVectorPropertiesNV, PHYSICAL_DEVICE_COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceCooperativeVectorPropertiesNV",
     size: 32,
@@ -20,29 +19,28 @@ pub static PHYSICAL_DEVICE_COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("cooperativeVectorSupportedStages", 16, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)),
-        f("cooperativeVectorTrainingFloat16Accumulation", 20, 1, Ty::Bool32),
-        f("cooperativeVectorTrainingFloat32Accumulation", 24, 1, Ty::Bool32),
-        f("maxCooperativeVectorComponents", 28, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "cooperativeVectorSupportedStages", at: 16, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cooperativeVectorTrainingFloat16Accumulation", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cooperativeVectorTrainingFloat32Accumulation", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxCooperativeVectorComponents", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceCooperativeVectorFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub cooperative_vector: Bool32,
     pub cooperative_vector_training: Bool32,
 }
-structure!(PhysicalDeviceCooperativeVectorFeaturesNV, PHYSICAL_DEVICE_COOPERATIVE_VECTOR_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceCooperativeVectorFeaturesNV, PHYSICAL_DEVICE_COOPERATIVE_VECTOR_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_COOPERATIVE_VECTOR_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceCooperativeVectorFeaturesNV",
     size: 24,
@@ -51,20 +49,19 @@ pub static PHYSICAL_DEVICE_COOPERATIVE_VECTOR_FEATURES_NV_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("cooperativeVector", 16, 1, Ty::Bool32),
-        f("cooperativeVectorTraining", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "cooperativeVector", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cooperativeVectorTraining", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CooperativeVectorPropertiesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -75,7 +72,7 @@ pub struct CooperativeVectorPropertiesNV {
     pub result_type: ComponentTypeKHR,
     pub transpose: Bool32,
 }
-structure!(CooperativeVectorPropertiesNV, COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT, 40);
+structure!(CooperativeVectorPropertiesNV, COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT);
 pub static COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT: Layout = Layout {
     name: "VkCooperativeVectorPropertiesNV",
     size: 40,
@@ -84,24 +81,23 @@ pub static COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("inputType", 16, 1, Ty::Enum(&COMPONENT_TYPE_KHR_ENUM)),
-        f("inputInterpretation", 20, 1, Ty::Enum(&COMPONENT_TYPE_KHR_ENUM)),
-        f("matrixInterpretation", 24, 1, Ty::Enum(&COMPONENT_TYPE_KHR_ENUM)),
-        f("biasInterpretation", 28, 1, Ty::Enum(&COMPONENT_TYPE_KHR_ENUM)),
-        f("resultType", 32, 1, Ty::Enum(&COMPONENT_TYPE_KHR_ENUM)),
-        f("transpose", 36, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "inputType", at: 16, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "inputInterpretation", at: 20, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "matrixInterpretation", at: 24, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "biasInterpretation", at: 28, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "resultType", at: 32, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "transpose", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ConvertCooperativeVectorMatrixInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -118,7 +114,7 @@ pub struct ConvertCooperativeVectorMatrixInfoNV {
     pub dst_layout: CooperativeVectorMatrixLayoutNV,
     pub dst_stride: u64,
 }
-structure!(ConvertCooperativeVectorMatrixInfoNV, CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT, 96);
+structure!(ConvertCooperativeVectorMatrixInfoNV, CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT);
 pub static CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkConvertCooperativeVectorMatrixInfoNV",
     size: 96,
@@ -127,20 +123,20 @@ pub static CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("srcSize", 16, 1, Ty::Size),
-        f("srcData", 24, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT)),
-        f("pDstSize", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
-        f("dstData", 40, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_KHR_LAYOUT)),
-        f("srcComponentType", 48, 1, Ty::Enum(&COMPONENT_TYPE_KHR_ENUM)),
-        f("dstComponentType", 52, 1, Ty::Enum(&COMPONENT_TYPE_KHR_ENUM)),
-        f("numRows", 56, 1, Ty::U32),
-        f("numColumns", 60, 1, Ty::U32),
-        f("srcLayout", 64, 1, Ty::Enum(&COOPERATIVE_VECTOR_MATRIX_LAYOUT_NV_ENUM)),
-        f("srcStride", 72, 1, Ty::Size),
-        f("dstLayout", 80, 1, Ty::Enum(&COOPERATIVE_VECTOR_MATRIX_LAYOUT_NV_ENUM)),
-        f("dstStride", 88, 1, Ty::Size),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "srcSize", at: 16, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcData", at: 24, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDstSize", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstData", at: 40, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcComponentType", at: 48, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstComponentType", at: 52, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "numRows", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "numColumns", at: 60, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcLayout", at: 64, ty: Ty::Enum(&COOPERATIVE_VECTOR_MATRIX_LAYOUT_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcStride", at: 72, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstLayout", at: 80, ty: Ty::Enum(&COOPERATIVE_VECTOR_MATRIX_LAYOUT_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstStride", at: 88, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
@@ -148,8 +144,8 @@ pub static CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT: Layout = Layout {
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
         Work::DeviceOrHost { at: 40 },
     ],
-    gaps: &[s(4, 4), s(68, 4), s(84, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 68, size: 4 }, Span { at: 84, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(CooperativeVectorMatrixLayoutNV, i32);
@@ -171,13 +167,12 @@ pub static COOPERATIVE_VECTOR_MATRIX_LAYOUT_NV_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceCooperativeVectorPropertiesNVParams {
     pub physical_device: PhysicalDevice,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<CooperativeVectorPropertiesNV>,
 }
-structure!(GetPhysicalDeviceCooperativeVectorPropertiesNVParams, GET_PHYSICAL_DEVICE_COOPERATIVE_VECTOR_PROPERTIES_NV_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceCooperativeVectorPropertiesNVParams, GET_PHYSICAL_DEVICE_COOPERATIVE_VECTOR_PROPERTIES_NV_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_COOPERATIVE_VECTOR_PROPERTIES_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceCooperativeVectorPropertiesNV",
     size: 24,
@@ -186,27 +181,26 @@ pub static GET_PHYSICAL_DEVICE_COOPERATIVE_VECTOR_PROPERTIES_NV_PARAMS_LAYOUT: L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceCooperativeVectorPropertiesNVOutputs {
     pub result: Result,
     pub p_property_count: Ptr<u32>,
     pub p_properties: Ptr<CooperativeVectorPropertiesNV>,
 }
-structure!(GetPhysicalDeviceCooperativeVectorPropertiesNVOutputs, GET_PHYSICAL_DEVICE_COOPERATIVE_VECTOR_PROPERTIES_NV_OUTPUTS_LAYOUT, 24);
+image!(GetPhysicalDeviceCooperativeVectorPropertiesNVOutputs, GET_PHYSICAL_DEVICE_COOPERATIVE_VECTOR_PROPERTIES_NV_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_COOPERATIVE_VECTOR_PROPERTIES_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceCooperativeVectorPropertiesNV:outputs",
     size: 24,
@@ -215,15 +209,15 @@ pub static GET_PHYSICAL_DEVICE_COOPERATIVE_VECTOR_PROPERTIES_NV_OUTPUTS_LAYOUT: 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPropertyCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceCooperativeVectorPropertiesNV = unsafe extern "system" fn(PhysicalDevice, Ptr<u32>, Ptr<CooperativeVectorPropertiesNV>) -> Result;
@@ -241,12 +235,11 @@ pub static GET_PHYSICAL_DEVICE_COOPERATIVE_VECTOR_PROPERTIES_NV_COMMAND: Command
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ConvertCooperativeVectorMatrixNVParams {
     pub device: Device,
     pub p_info: Ptr<ConvertCooperativeVectorMatrixInfoNV>,
 }
-structure!(ConvertCooperativeVectorMatrixNVParams, CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_PARAMS_LAYOUT, 16);
+image!(ConvertCooperativeVectorMatrixNVParams, CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_PARAMS_LAYOUT);
 pub static CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkConvertCooperativeVectorMatrixNV",
     size: 16,
@@ -255,8 +248,8 @@ pub static CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -267,12 +260,11 @@ pub static CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ConvertCooperativeVectorMatrixNVOutputs {
     pub result: Result,
     pub p_info: Ptr<ConvertCooperativeVectorMatrixInfoNV>,
 }
-structure!(ConvertCooperativeVectorMatrixNVOutputs, CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_OUTPUTS_LAYOUT, 16);
+image!(ConvertCooperativeVectorMatrixNVOutputs, CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_OUTPUTS_LAYOUT);
 pub static CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkConvertCooperativeVectorMatrixNV:outputs",
     size: 16,
@@ -281,13 +273,13 @@ pub static CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_OUTPUTS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnConvertCooperativeVectorMatrixNV = unsafe extern "system" fn(Device, Ptr<ConvertCooperativeVectorMatrixInfoNV>) -> Result;
@@ -305,13 +297,12 @@ pub static CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_COMMAND: CommandDesc = CommandDe
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdConvertCooperativeVectorMatrixNVParams {
     pub command_buffer: CommandBuffer,
     pub info_count: u32,
     pub p_infos: Ptr<ConvertCooperativeVectorMatrixInfoNV>,
 }
-structure!(CmdConvertCooperativeVectorMatrixNVParams, CMD_CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_PARAMS_LAYOUT, 24);
+image!(CmdConvertCooperativeVectorMatrixNVParams, CMD_CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_PARAMS_LAYOUT);
 pub static CMD_CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdConvertCooperativeVectorMatrixNV",
     size: 24,
@@ -320,25 +311,24 @@ pub static CMD_CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_PARAMS_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("infoCount", 8, 1, Ty::U32),
-        f("pInfos", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "infoCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdConvertCooperativeVectorMatrixNVOutputs {
     pub info_count: u32,
     pub p_infos: Ptr<ConvertCooperativeVectorMatrixInfoNV>,
 }
-structure!(CmdConvertCooperativeVectorMatrixNVOutputs, CMD_CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_OUTPUTS_LAYOUT, 16);
+image!(CmdConvertCooperativeVectorMatrixNVOutputs, CMD_CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_OUTPUTS_LAYOUT);
 pub static CMD_CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCmdConvertCooperativeVectorMatrixNV:outputs",
     size: 16,
@@ -347,14 +337,14 @@ pub static CMD_CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_OUTPUTS_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("infoCount", 0, 1, Ty::U32),
-        f("pInfos", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::At(here(0, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "infoCount", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::At(here(0, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 pub type FnCmdConvertCooperativeVectorMatrixNV = unsafe extern "system" fn(CommandBuffer, u32, Ptr<ConvertCooperativeVectorMatrixInfoNV>);
 pub static CMD_CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_COMMAND: CommandDesc = CommandDesc {

@@ -2,13 +2,12 @@
 // VK_NV_copy_memory_indirect.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceCopyMemoryIndirectFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub indirect_copy: Bool32,
 }
-structure!(PhysicalDeviceCopyMemoryIndirectFeaturesNV, PHYSICAL_DEVICE_COPY_MEMORY_INDIRECT_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceCopyMemoryIndirectFeaturesNV, PHYSICAL_DEVICE_COPY_MEMORY_INDIRECT_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_COPY_MEMORY_INDIRECT_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceCopyMemoryIndirectFeaturesNV",
     size: 24,
@@ -17,26 +16,25 @@ pub static PHYSICAL_DEVICE_COPY_MEMORY_INDIRECT_FEATURES_NV_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("indirectCopy", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "indirectCopy", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyMemoryIndirectNVParams {
     pub command_buffer: CommandBuffer,
     pub copy_buffer_address: u64,
     pub copy_count: u32,
     pub stride: u32,
 }
-structure!(CmdCopyMemoryIndirectNVParams, CMD_COPY_MEMORY_INDIRECT_NV_PARAMS_LAYOUT, 24);
+image!(CmdCopyMemoryIndirectNVParams, CMD_COPY_MEMORY_INDIRECT_NV_PARAMS_LAYOUT);
 pub static CMD_COPY_MEMORY_INDIRECT_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyMemoryIndirectNV",
     size: 24,
@@ -45,10 +43,10 @@ pub static CMD_COPY_MEMORY_INDIRECT_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("copyBufferAddress", 8, 1, Ty::DeviceAddress),
-        f("copyCount", 16, 1, Ty::U32),
-        f("stride", 20, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "copyBufferAddress", at: 8, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "copyCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -67,7 +65,6 @@ pub static CMD_COPY_MEMORY_INDIRECT_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyMemoryToImageIndirectNVParams {
     pub command_buffer: CommandBuffer,
     pub copy_buffer_address: u64,
@@ -77,7 +74,7 @@ pub struct CmdCopyMemoryToImageIndirectNVParams {
     pub dst_image_layout: ImageLayout,
     pub p_image_subresources: Ptr<ImageSubresourceLayers>,
 }
-structure!(CmdCopyMemoryToImageIndirectNVParams, CMD_COPY_MEMORY_TO_IMAGE_INDIRECT_NV_PARAMS_LAYOUT, 48);
+image!(CmdCopyMemoryToImageIndirectNVParams, CMD_COPY_MEMORY_TO_IMAGE_INDIRECT_NV_PARAMS_LAYOUT);
 pub static CMD_COPY_MEMORY_TO_IMAGE_INDIRECT_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyMemoryToImageIndirectNV",
     size: 48,
@@ -86,21 +83,21 @@ pub static CMD_COPY_MEMORY_TO_IMAGE_INDIRECT_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("copyBufferAddress", 8, 1, Ty::DeviceAddress),
-        f("copyCount", 16, 1, Ty::U32),
-        f("stride", 20, 1, Ty::U32),
-        f("dstImage", 24, 1, Ty::Handle(HandleType::Image)),
-        f("dstImageLayout", 32, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
-        f("pImageSubresources", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "copyBufferAddress", at: 8, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "copyCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstImage", at: 24, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstImageLayout", at: 32, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageSubresources", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 24, count: 1, ty: HandleType::Image },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&IMAGE_SUBRESOURCE_LAYERS_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(36, 4)],
-    keep: &[s(16, 4)],
+    gaps: &[Span { at: 36, size: 4 }],
+    keep: &[Span { at: 16, size: 4 }],
 };
 pub type FnCmdCopyMemoryToImageIndirectNV = unsafe extern "system" fn(CommandBuffer, u64, u32, u32, Image, ImageLayout, Ptr<ImageSubresourceLayers>);
 pub static CMD_COPY_MEMORY_TO_IMAGE_INDIRECT_NV_COMMAND: CommandDesc = CommandDesc {

@@ -2,13 +2,12 @@
 // VK_NV_coverage_reduction_mode.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceCoverageReductionModeFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub coverage_reduction_mode: Bool32,
 }
-structure!(PhysicalDeviceCoverageReductionModeFeaturesNV, PHYSICAL_DEVICE_COVERAGE_REDUCTION_MODE_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceCoverageReductionModeFeaturesNV, PHYSICAL_DEVICE_COVERAGE_REDUCTION_MODE_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_COVERAGE_REDUCTION_MODE_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceCoverageReductionModeFeaturesNV",
     size: 24,
@@ -17,26 +16,25 @@ pub static PHYSICAL_DEVICE_COVERAGE_REDUCTION_MODE_FEATURES_NV_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("coverageReductionMode", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "coverageReductionMode", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineCoverageReductionStateCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: PipelineCoverageReductionStateCreateFlagsNV,
     pub coverage_reduction_mode: CoverageReductionModeNV,
 }
-structure!(PipelineCoverageReductionStateCreateInfoNV, PIPELINE_COVERAGE_REDUCTION_STATE_CREATE_INFO_NV_LAYOUT, 24);
+structure!(PipelineCoverageReductionStateCreateInfoNV, PIPELINE_COVERAGE_REDUCTION_STATE_CREATE_INFO_NV_LAYOUT);
 pub static PIPELINE_COVERAGE_REDUCTION_STATE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkPipelineCoverageReductionStateCreateInfoNV",
     size: 24,
@@ -45,20 +43,19 @@ pub static PIPELINE_COVERAGE_REDUCTION_STATE_CREATE_INFO_NV_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("coverageReductionMode", 20, 1, Ty::Enum(&COVERAGE_REDUCTION_MODE_NV_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "coverageReductionMode", at: 20, ty: Ty::Enum(&COVERAGE_REDUCTION_MODE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct FramebufferMixedSamplesCombinationNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -67,7 +64,7 @@ pub struct FramebufferMixedSamplesCombinationNV {
     pub depth_stencil_samples: SampleCountFlags,
     pub color_samples: SampleCountFlags,
 }
-structure!(FramebufferMixedSamplesCombinationNV, FRAMEBUFFER_MIXED_SAMPLES_COMBINATION_NV_LAYOUT, 32);
+structure!(FramebufferMixedSamplesCombinationNV, FRAMEBUFFER_MIXED_SAMPLES_COMBINATION_NV_LAYOUT);
 pub static FRAMEBUFFER_MIXED_SAMPLES_COMBINATION_NV_LAYOUT: Layout = Layout {
     name: "VkFramebufferMixedSamplesCombinationNV",
     size: 32,
@@ -76,18 +73,18 @@ pub static FRAMEBUFFER_MIXED_SAMPLES_COMBINATION_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("coverageReductionMode", 16, 1, Ty::Enum(&COVERAGE_REDUCTION_MODE_NV_ENUM)),
-        f("rasterizationSamples", 20, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)),
-        f("depthStencilSamples", 24, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)),
-        f("colorSamples", 28, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "coverageReductionMode", at: 16, ty: Ty::Enum(&COVERAGE_REDUCTION_MODE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "rasterizationSamples", at: 20, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depthStencilSamples", at: 24, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "colorSamples", at: 28, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(PipelineCoverageReductionStateCreateFlagsNV, u32);
@@ -107,13 +104,12 @@ pub static COVERAGE_REDUCTION_MODE_NV_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceSupportedFramebufferMixedSamplesCombinationsNVParams {
     pub physical_device: PhysicalDevice,
     pub p_combination_count: Ptr<u32>,
     pub p_combinations: Ptr<FramebufferMixedSamplesCombinationNV>,
 }
-structure!(GetPhysicalDeviceSupportedFramebufferMixedSamplesCombinationsNVParams, GET_PHYSICAL_DEVICE_SUPPORTED_FRAMEBUFFER_MIXED_SAMPLES_COMBINATIONS_NV_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceSupportedFramebufferMixedSamplesCombinationsNVParams, GET_PHYSICAL_DEVICE_SUPPORTED_FRAMEBUFFER_MIXED_SAMPLES_COMBINATIONS_NV_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_SUPPORTED_FRAMEBUFFER_MIXED_SAMPLES_COMBINATIONS_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceSupportedFramebufferMixedSamplesCombinationsNV",
     size: 24,
@@ -122,27 +118,26 @@ pub static GET_PHYSICAL_DEVICE_SUPPORTED_FRAMEBUFFER_MIXED_SAMPLES_COMBINATIONS_
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pCombinationCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pCombinations", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&FRAMEBUFFER_MIXED_SAMPLES_COMBINATION_NV_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCombinationCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCombinations", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&FRAMEBUFFER_MIXED_SAMPLES_COMBINATION_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&FRAMEBUFFER_MIXED_SAMPLES_COMBINATION_NV_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&FRAMEBUFFER_MIXED_SAMPLES_COMBINATION_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceSupportedFramebufferMixedSamplesCombinationsNVOutputs {
     pub result: Result,
     pub p_combination_count: Ptr<u32>,
     pub p_combinations: Ptr<FramebufferMixedSamplesCombinationNV>,
 }
-structure!(GetPhysicalDeviceSupportedFramebufferMixedSamplesCombinationsNVOutputs, GET_PHYSICAL_DEVICE_SUPPORTED_FRAMEBUFFER_MIXED_SAMPLES_COMBINATIONS_NV_OUTPUTS_LAYOUT, 24);
+image!(GetPhysicalDeviceSupportedFramebufferMixedSamplesCombinationsNVOutputs, GET_PHYSICAL_DEVICE_SUPPORTED_FRAMEBUFFER_MIXED_SAMPLES_COMBINATIONS_NV_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_SUPPORTED_FRAMEBUFFER_MIXED_SAMPLES_COMBINATIONS_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceSupportedFramebufferMixedSamplesCombinationsNV:outputs",
     size: 24,
@@ -151,15 +146,15 @@ pub static GET_PHYSICAL_DEVICE_SUPPORTED_FRAMEBUFFER_MIXED_SAMPLES_COMBINATIONS_
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pCombinationCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pCombinations", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&FRAMEBUFFER_MIXED_SAMPLES_COMBINATION_NV_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCombinationCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCombinations", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&FRAMEBUFFER_MIXED_SAMPLES_COMBINATION_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&FRAMEBUFFER_MIXED_SAMPLES_COMBINATION_NV_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&FRAMEBUFFER_MIXED_SAMPLES_COMBINATION_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceSupportedFramebufferMixedSamplesCombinationsNV = unsafe extern "system" fn(PhysicalDevice, Ptr<u32>, Ptr<FramebufferMixedSamplesCombinationNV>) -> Result;

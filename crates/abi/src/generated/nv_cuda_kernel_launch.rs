@@ -6,14 +6,13 @@ newtype!(CudaModuleNV, u64);
 newtype!(CudaFunctionNV, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CudaModuleCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub data_size: u64,
     pub p_data: Ptr<u8>,
 }
-structure!(CudaModuleCreateInfoNV, CUDA_MODULE_CREATE_INFO_NV_LAYOUT, 32);
+structure!(CudaModuleCreateInfoNV, CUDA_MODULE_CREATE_INFO_NV_LAYOUT);
 pub static CUDA_MODULE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkCudaModuleCreateInfoNV",
     size: 32,
@@ -22,28 +21,27 @@ pub static CUDA_MODULE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("dataSize", 16, 1, Ty::Size),
-        f("pData", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(16, 8)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dataSize", at: 16, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 8 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(16, 8)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 8 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(16, 8)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 8 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CudaFunctionCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub module: CudaModuleNV,
     pub p_name: Ptr<u8>,
 }
-structure!(CudaFunctionCreateInfoNV, CUDA_FUNCTION_CREATE_INFO_NV_LAYOUT, 32);
+structure!(CudaFunctionCreateInfoNV, CUDA_FUNCTION_CREATE_INFO_NV_LAYOUT);
 pub static CUDA_FUNCTION_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkCudaFunctionCreateInfoNV",
     size: 32,
@@ -52,22 +50,21 @@ pub static CUDA_FUNCTION_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("module", 16, 1, Ty::Handle(HandleType::CudaModuleNV)),
-        f("pName", 24, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "module", at: 16, ty: Ty::Handle(HandleType::CudaModuleNV), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pName", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::CudaModuleNV },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CudaLaunchInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -84,7 +81,7 @@ pub struct CudaLaunchInfoNV {
     pub extra_count: u64,
     pub p_extras: Ptr<Opaque>,
 }
-structure!(CudaLaunchInfoNV, CUDA_LAUNCH_INFO_NV_LAYOUT, 88);
+structure!(CudaLaunchInfoNV, CUDA_LAUNCH_INFO_NV_LAYOUT);
 pub static CUDA_LAUNCH_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkCudaLaunchInfoNV",
     size: 88,
@@ -93,39 +90,38 @@ pub static CUDA_LAUNCH_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("function", 16, 1, Ty::Handle(HandleType::CudaFunctionNV)),
-        f("gridDimX", 24, 1, Ty::U32),
-        f("gridDimY", 28, 1, Ty::U32),
-        f("gridDimZ", 32, 1, Ty::U32),
-        f("blockDimX", 36, 1, Ty::U32),
-        f("blockDimY", 40, 1, Ty::U32),
-        f("blockDimZ", 44, 1, Ty::U32),
-        f("sharedMemBytes", 48, 1, Ty::U32),
-        f("paramCount", 56, 1, Ty::Size).optional(),
-        f("pParams", 64, 1, Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::At(here(56, 8)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("extraCount", 72, 1, Ty::Size).optional(),
-        f("pExtras", 80, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "function", at: 16, ty: Ty::Handle(HandleType::CudaFunctionNV), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "gridDimX", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "gridDimY", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "gridDimZ", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "blockDimX", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "blockDimY", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "blockDimZ", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sharedMemBytes", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "paramCount", at: 56, ty: Ty::Size, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pParams", at: 64, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::At(Place { through: Place::HERE, at: 56, width: 8 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extraCount", at: 72, ty: Ty::Size, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pExtras", at: 80, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::CudaFunctionNV },
-        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Opaque, len: Len::At(here(56, 8)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Opaque, len: Len::At(Place { through: Place::HERE, at: 56, width: 8 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Opaque { at: 80 },
     ],
-    gaps: &[s(4, 4), s(52, 4)],
-    keep: &[s(0, 4), s(56, 8)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 56, size: 8 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceCudaKernelLaunchFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub cuda_kernel_launch_features: Bool32,
 }
-structure!(PhysicalDeviceCudaKernelLaunchFeaturesNV, PHYSICAL_DEVICE_CUDA_KERNEL_LAUNCH_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceCudaKernelLaunchFeaturesNV, PHYSICAL_DEVICE_CUDA_KERNEL_LAUNCH_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_CUDA_KERNEL_LAUNCH_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceCudaKernelLaunchFeaturesNV",
     size: 24,
@@ -134,26 +130,25 @@ pub static PHYSICAL_DEVICE_CUDA_KERNEL_LAUNCH_FEATURES_NV_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("cudaKernelLaunchFeatures", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "cudaKernelLaunchFeatures", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceCudaKernelLaunchPropertiesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub compute_capability_minor: u32,
     pub compute_capability_major: u32,
 }
-structure!(PhysicalDeviceCudaKernelLaunchPropertiesNV, PHYSICAL_DEVICE_CUDA_KERNEL_LAUNCH_PROPERTIES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceCudaKernelLaunchPropertiesNV, PHYSICAL_DEVICE_CUDA_KERNEL_LAUNCH_PROPERTIES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_CUDA_KERNEL_LAUNCH_PROPERTIES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceCudaKernelLaunchPropertiesNV",
     size: 24,
@@ -162,27 +157,26 @@ pub static PHYSICAL_DEVICE_CUDA_KERNEL_LAUNCH_PROPERTIES_NV_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("computeCapabilityMinor", 16, 1, Ty::U32),
-        f("computeCapabilityMajor", 20, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "computeCapabilityMinor", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "computeCapabilityMajor", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateCudaModuleNVParams {
     pub device: Device,
     pub p_create_info: Ptr<CudaModuleCreateInfoNV>,
     pub p_allocator: Ptr<Opaque>,
     pub p_module: Ptr<CudaModuleNV>,
 }
-structure!(CreateCudaModuleNVParams, CREATE_CUDA_MODULE_NV_PARAMS_LAYOUT, 32);
+image!(CreateCudaModuleNVParams, CREATE_CUDA_MODULE_NV_PARAMS_LAYOUT);
 pub static CREATE_CUDA_MODULE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateCudaModuleNV",
     size: 32,
@@ -191,10 +185,10 @@ pub static CREATE_CUDA_MODULE_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CUDA_MODULE_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pModule", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CudaModuleNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CUDA_MODULE_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pModule", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CudaModuleNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -207,12 +201,11 @@ pub static CREATE_CUDA_MODULE_NV_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateCudaModuleNVOutputs {
     pub result: Result,
     pub p_module: Ptr<CudaModuleNV>,
 }
-structure!(CreateCudaModuleNVOutputs, CREATE_CUDA_MODULE_NV_OUTPUTS_LAYOUT, 16);
+image!(CreateCudaModuleNVOutputs, CREATE_CUDA_MODULE_NV_OUTPUTS_LAYOUT);
 pub static CREATE_CUDA_MODULE_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateCudaModuleNV:outputs",
     size: 16,
@@ -221,13 +214,13 @@ pub static CREATE_CUDA_MODULE_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pModule", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CudaModuleNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pModule", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CudaModuleNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::CudaModuleNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateCudaModuleNV = unsafe extern "system" fn(Device, Ptr<CudaModuleCreateInfoNV>, Ptr<Opaque>, Ptr<CudaModuleNV>) -> Result;
@@ -245,14 +238,13 @@ pub static CREATE_CUDA_MODULE_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetCudaModuleCacheNVParams {
     pub device: Device,
     pub module: CudaModuleNV,
     pub p_cache_size: Ptr<u64>,
     pub p_cache_data: Ptr<u8>,
 }
-structure!(GetCudaModuleCacheNVParams, GET_CUDA_MODULE_CACHE_NV_PARAMS_LAYOUT, 32);
+image!(GetCudaModuleCacheNVParams, GET_CUDA_MODULE_CACHE_NV_PARAMS_LAYOUT);
 pub static GET_CUDA_MODULE_CACHE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetCudaModuleCacheNV",
     size: 32,
@@ -261,29 +253,28 @@ pub static GET_CUDA_MODULE_CACHE_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("module", 8, 1, Ty::Handle(HandleType::CudaModuleNV)),
-        f("pCacheSize", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pCacheData", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(through(16, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "module", at: 8, ty: Ty::Handle(HandleType::CudaModuleNV), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCacheSize", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCacheData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: 16, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::CudaModuleNV },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(through(16, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: 16, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetCudaModuleCacheNVOutputs {
     pub result: Result,
     pub p_cache_size: Ptr<u64>,
     pub p_cache_data: Ptr<u8>,
 }
-structure!(GetCudaModuleCacheNVOutputs, GET_CUDA_MODULE_CACHE_NV_OUTPUTS_LAYOUT, 24);
+image!(GetCudaModuleCacheNVOutputs, GET_CUDA_MODULE_CACHE_NV_OUTPUTS_LAYOUT);
 pub static GET_CUDA_MODULE_CACHE_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetCudaModuleCacheNV:outputs",
     size: 24,
@@ -292,15 +283,15 @@ pub static GET_CUDA_MODULE_CACHE_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pCacheSize", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pCacheData", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(through(8, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCacheSize", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCacheData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: 8, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::At(through(8, 0, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: 8, at: 0, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetCudaModuleCacheNV = unsafe extern "system" fn(Device, CudaModuleNV, Ptr<u64>, Ptr<u8>) -> Result;
@@ -318,14 +309,13 @@ pub static GET_CUDA_MODULE_CACHE_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateCudaFunctionNVParams {
     pub device: Device,
     pub p_create_info: Ptr<CudaFunctionCreateInfoNV>,
     pub p_allocator: Ptr<Opaque>,
     pub p_function: Ptr<CudaFunctionNV>,
 }
-structure!(CreateCudaFunctionNVParams, CREATE_CUDA_FUNCTION_NV_PARAMS_LAYOUT, 32);
+image!(CreateCudaFunctionNVParams, CREATE_CUDA_FUNCTION_NV_PARAMS_LAYOUT);
 pub static CREATE_CUDA_FUNCTION_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateCudaFunctionNV",
     size: 32,
@@ -334,10 +324,10 @@ pub static CREATE_CUDA_FUNCTION_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CUDA_FUNCTION_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pFunction", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CudaFunctionNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CUDA_FUNCTION_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pFunction", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CudaFunctionNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -350,12 +340,11 @@ pub static CREATE_CUDA_FUNCTION_NV_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateCudaFunctionNVOutputs {
     pub result: Result,
     pub p_function: Ptr<CudaFunctionNV>,
 }
-structure!(CreateCudaFunctionNVOutputs, CREATE_CUDA_FUNCTION_NV_OUTPUTS_LAYOUT, 16);
+image!(CreateCudaFunctionNVOutputs, CREATE_CUDA_FUNCTION_NV_OUTPUTS_LAYOUT);
 pub static CREATE_CUDA_FUNCTION_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateCudaFunctionNV:outputs",
     size: 16,
@@ -364,13 +353,13 @@ pub static CREATE_CUDA_FUNCTION_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pFunction", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CudaFunctionNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFunction", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CudaFunctionNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::CudaFunctionNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateCudaFunctionNV = unsafe extern "system" fn(Device, Ptr<CudaFunctionCreateInfoNV>, Ptr<Opaque>, Ptr<CudaFunctionNV>) -> Result;
@@ -388,13 +377,12 @@ pub static CREATE_CUDA_FUNCTION_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyCudaModuleNVParams {
     pub device: Device,
     pub module: CudaModuleNV,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyCudaModuleNVParams, DESTROY_CUDA_MODULE_NV_PARAMS_LAYOUT, 24);
+image!(DestroyCudaModuleNVParams, DESTROY_CUDA_MODULE_NV_PARAMS_LAYOUT);
 pub static DESTROY_CUDA_MODULE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyCudaModuleNV",
     size: 24,
@@ -403,9 +391,9 @@ pub static DESTROY_CUDA_MODULE_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("module", 8, 1, Ty::Handle(HandleType::CudaModuleNV)),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "module", at: 8, ty: Ty::Handle(HandleType::CudaModuleNV), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -426,13 +414,12 @@ pub static DESTROY_CUDA_MODULE_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyCudaFunctionNVParams {
     pub device: Device,
     pub function: CudaFunctionNV,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyCudaFunctionNVParams, DESTROY_CUDA_FUNCTION_NV_PARAMS_LAYOUT, 24);
+image!(DestroyCudaFunctionNVParams, DESTROY_CUDA_FUNCTION_NV_PARAMS_LAYOUT);
 pub static DESTROY_CUDA_FUNCTION_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyCudaFunctionNV",
     size: 24,
@@ -441,9 +428,9 @@ pub static DESTROY_CUDA_FUNCTION_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("function", 8, 1, Ty::Handle(HandleType::CudaFunctionNV)),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "function", at: 8, ty: Ty::Handle(HandleType::CudaFunctionNV), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -464,12 +451,11 @@ pub static DESTROY_CUDA_FUNCTION_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCudaLaunchKernelNVParams {
     pub command_buffer: CommandBuffer,
     pub p_launch_info: Ptr<CudaLaunchInfoNV>,
 }
-structure!(CmdCudaLaunchKernelNVParams, CMD_CUDA_LAUNCH_KERNEL_NV_PARAMS_LAYOUT, 16);
+image!(CmdCudaLaunchKernelNVParams, CMD_CUDA_LAUNCH_KERNEL_NV_PARAMS_LAYOUT);
 pub static CMD_CUDA_LAUNCH_KERNEL_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCudaLaunchKernelNV",
     size: 16,
@@ -478,8 +464,8 @@ pub static CMD_CUDA_LAUNCH_KERNEL_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)),
-        f("pLaunchInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CUDA_LAUNCH_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLaunchInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CUDA_LAUNCH_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

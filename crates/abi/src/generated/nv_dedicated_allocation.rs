@@ -2,13 +2,12 @@
 // VK_NV_dedicated_allocation.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DedicatedAllocationImageCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub dedicated_allocation: Bool32,
 }
-structure!(DedicatedAllocationImageCreateInfoNV, DEDICATED_ALLOCATION_IMAGE_CREATE_INFO_NV_LAYOUT, 24);
+structure!(DedicatedAllocationImageCreateInfoNV, DEDICATED_ALLOCATION_IMAGE_CREATE_INFO_NV_LAYOUT);
 pub static DEDICATED_ALLOCATION_IMAGE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkDedicatedAllocationImageCreateInfoNV",
     size: 24,
@@ -17,25 +16,24 @@ pub static DEDICATED_ALLOCATION_IMAGE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("dedicatedAllocation", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dedicatedAllocation", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DedicatedAllocationBufferCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub dedicated_allocation: Bool32,
 }
-structure!(DedicatedAllocationBufferCreateInfoNV, DEDICATED_ALLOCATION_BUFFER_CREATE_INFO_NV_LAYOUT, 24);
+structure!(DedicatedAllocationBufferCreateInfoNV, DEDICATED_ALLOCATION_BUFFER_CREATE_INFO_NV_LAYOUT);
 pub static DEDICATED_ALLOCATION_BUFFER_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkDedicatedAllocationBufferCreateInfoNV",
     size: 24,
@@ -44,26 +42,25 @@ pub static DEDICATED_ALLOCATION_BUFFER_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("dedicatedAllocation", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dedicatedAllocation", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DedicatedAllocationMemoryAllocateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub image: Image,
     pub buffer: Buffer,
 }
-structure!(DedicatedAllocationMemoryAllocateInfoNV, DEDICATED_ALLOCATION_MEMORY_ALLOCATE_INFO_NV_LAYOUT, 32);
+structure!(DedicatedAllocationMemoryAllocateInfoNV, DEDICATED_ALLOCATION_MEMORY_ALLOCATE_INFO_NV_LAYOUT);
 pub static DEDICATED_ALLOCATION_MEMORY_ALLOCATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkDedicatedAllocationMemoryAllocateInfoNV",
     size: 32,
@@ -72,16 +69,16 @@ pub static DEDICATED_ALLOCATION_MEMORY_ALLOCATE_INFO_NV_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("image", 16, 1, Ty::Handle(HandleType::Image)).optional(),
-        f("buffer", 24, 1, Ty::Handle(HandleType::Buffer)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "image", at: 16, ty: Ty::Handle(HandleType::Image), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "buffer", at: 24, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Image },
         Work::Handles { at: 24, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

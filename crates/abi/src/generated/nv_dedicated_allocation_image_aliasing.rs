@@ -2,13 +2,12 @@
 // VK_NV_dedicated_allocation_image_aliasing.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDedicatedAllocationImageAliasingFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub dedicated_allocation_image_aliasing: Bool32,
 }
-structure!(PhysicalDeviceDedicatedAllocationImageAliasingFeaturesNV, PHYSICAL_DEVICE_DEDICATED_ALLOCATION_IMAGE_ALIASING_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceDedicatedAllocationImageAliasingFeaturesNV, PHYSICAL_DEVICE_DEDICATED_ALLOCATION_IMAGE_ALIASING_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_DEDICATED_ALLOCATION_IMAGE_ALIASING_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDedicatedAllocationImageAliasingFeaturesNV",
     size: 24,
@@ -17,13 +16,13 @@ pub static PHYSICAL_DEVICE_DEDICATED_ALLOCATION_IMAGE_ALIASING_FEATURES_NV_LAYOU
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("dedicatedAllocationImageAliasing", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dedicatedAllocationImageAliasing", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

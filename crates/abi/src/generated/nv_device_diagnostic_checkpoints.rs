@@ -2,13 +2,12 @@
 // VK_NV_device_diagnostic_checkpoints.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct QueueFamilyCheckpointPropertiesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub checkpoint_execution_stage_mask: PipelineStageFlags,
 }
-structure!(QueueFamilyCheckpointPropertiesNV, QUEUE_FAMILY_CHECKPOINT_PROPERTIES_NV_LAYOUT, 24);
+structure!(QueueFamilyCheckpointPropertiesNV, QUEUE_FAMILY_CHECKPOINT_PROPERTIES_NV_LAYOUT);
 pub static QUEUE_FAMILY_CHECKPOINT_PROPERTIES_NV_LAYOUT: Layout = Layout {
     name: "VkQueueFamilyCheckpointPropertiesNV",
     size: 24,
@@ -17,26 +16,25 @@ pub static QUEUE_FAMILY_CHECKPOINT_PROPERTIES_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("checkpointExecutionStageMask", 16, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "checkpointExecutionStageMask", at: 16, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CheckpointDataNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub stage: PipelineStageFlagBits,
     pub p_checkpoint_marker: Ptr<Opaque>,
 }
-structure!(CheckpointDataNV, CHECKPOINT_DATA_NV_LAYOUT, 32);
+structure!(CheckpointDataNV, CHECKPOINT_DATA_NV_LAYOUT);
 pub static CHECKPOINT_DATA_NV_LAYOUT: Layout = Layout {
     name: "VkCheckpointDataNV",
     size: 32,
@@ -45,27 +43,26 @@ pub static CHECKPOINT_DATA_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stage", 16, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM)),
-        f("pCheckpointMarker", 24, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stage", at: 16, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCheckpointMarker", at: 24, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 24 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct QueueFamilyCheckpointProperties2NV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub checkpoint_execution_stage_mask: PipelineStageFlags2,
 }
-structure!(QueueFamilyCheckpointProperties2NV, QUEUE_FAMILY_CHECKPOINT_PROPERTIES2_NV_LAYOUT, 24);
+structure!(QueueFamilyCheckpointProperties2NV, QUEUE_FAMILY_CHECKPOINT_PROPERTIES2_NV_LAYOUT);
 pub static QUEUE_FAMILY_CHECKPOINT_PROPERTIES2_NV_LAYOUT: Layout = Layout {
     name: "VkQueueFamilyCheckpointProperties2NV",
     size: 24,
@@ -74,26 +71,25 @@ pub static QUEUE_FAMILY_CHECKPOINT_PROPERTIES2_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("checkpointExecutionStageMask", 16, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "checkpointExecutionStageMask", at: 16, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CheckpointData2NV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub stage: PipelineStageFlags2,
     pub p_checkpoint_marker: Ptr<Opaque>,
 }
-structure!(CheckpointData2NV, CHECKPOINT_DATA2_NV_LAYOUT, 32);
+structure!(CheckpointData2NV, CHECKPOINT_DATA2_NV_LAYOUT);
 pub static CHECKPOINT_DATA2_NV_LAYOUT: Layout = Layout {
     name: "VkCheckpointData2NV",
     size: 32,
@@ -102,26 +98,25 @@ pub static CHECKPOINT_DATA2_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stage", 16, 1, Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM)),
-        f("pCheckpointMarker", 24, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stage", at: 16, ty: Ty::Flags(&PIPELINE_STAGE_FLAG_BITS2_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCheckpointMarker", at: 24, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 24 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetCheckpointNVParams {
     pub command_buffer: CommandBuffer,
     pub p_checkpoint_marker: Ptr<Opaque>,
 }
-structure!(CmdSetCheckpointNVParams, CMD_SET_CHECKPOINT_NV_PARAMS_LAYOUT, 16);
+image!(CmdSetCheckpointNVParams, CMD_SET_CHECKPOINT_NV_PARAMS_LAYOUT);
 pub static CMD_SET_CHECKPOINT_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetCheckpointNV",
     size: 16,
@@ -130,8 +125,8 @@ pub static CMD_SET_CHECKPOINT_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pCheckpointMarker", 8, 1, Ty::Opaque),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pCheckpointMarker", at: 8, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -151,13 +146,12 @@ pub static CMD_SET_CHECKPOINT_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetQueueCheckpointDataNVParams {
     pub queue: Queue,
     pub p_checkpoint_data_count: Ptr<u32>,
     pub p_checkpoint_data: Ptr<CheckpointDataNV>,
 }
-structure!(GetQueueCheckpointDataNVParams, GET_QUEUE_CHECKPOINT_DATA_NV_PARAMS_LAYOUT, 24);
+image!(GetQueueCheckpointDataNVParams, GET_QUEUE_CHECKPOINT_DATA_NV_PARAMS_LAYOUT);
 pub static GET_QUEUE_CHECKPOINT_DATA_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetQueueCheckpointDataNV",
     size: 24,
@@ -166,26 +160,25 @@ pub static GET_QUEUE_CHECKPOINT_DATA_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("queue", 0, 1, Ty::Handle(HandleType::Queue)),
-        f("pCheckpointDataCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pCheckpointData", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CHECKPOINT_DATA_NV_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCheckpointDataCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCheckpointData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CHECKPOINT_DATA_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Queue },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&CHECKPOINT_DATA_NV_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&CHECKPOINT_DATA_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetQueueCheckpointDataNVOutputs {
     pub p_checkpoint_data_count: Ptr<u32>,
     pub p_checkpoint_data: Ptr<CheckpointDataNV>,
 }
-structure!(GetQueueCheckpointDataNVOutputs, GET_QUEUE_CHECKPOINT_DATA_NV_OUTPUTS_LAYOUT, 16);
+image!(GetQueueCheckpointDataNVOutputs, GET_QUEUE_CHECKPOINT_DATA_NV_OUTPUTS_LAYOUT);
 pub static GET_QUEUE_CHECKPOINT_DATA_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetQueueCheckpointDataNV:outputs",
     size: 16,
@@ -194,12 +187,12 @@ pub static GET_QUEUE_CHECKPOINT_DATA_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pCheckpointDataCount", 0, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pCheckpointData", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CHECKPOINT_DATA_NV_LAYOUT), len: Len::At(through(0, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "pCheckpointDataCount", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCheckpointData", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CHECKPOINT_DATA_NV_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&CHECKPOINT_DATA_NV_LAYOUT), len: Len::At(through(0, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&CHECKPOINT_DATA_NV_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
@@ -219,13 +212,12 @@ pub static GET_QUEUE_CHECKPOINT_DATA_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetQueueCheckpointData2NVParams {
     pub queue: Queue,
     pub p_checkpoint_data_count: Ptr<u32>,
     pub p_checkpoint_data: Ptr<CheckpointData2NV>,
 }
-structure!(GetQueueCheckpointData2NVParams, GET_QUEUE_CHECKPOINT_DATA2_NV_PARAMS_LAYOUT, 24);
+image!(GetQueueCheckpointData2NVParams, GET_QUEUE_CHECKPOINT_DATA2_NV_PARAMS_LAYOUT);
 pub static GET_QUEUE_CHECKPOINT_DATA2_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetQueueCheckpointData2NV",
     size: 24,
@@ -234,26 +226,25 @@ pub static GET_QUEUE_CHECKPOINT_DATA2_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("queue", 0, 1, Ty::Handle(HandleType::Queue)),
-        f("pCheckpointDataCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pCheckpointData", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CHECKPOINT_DATA2_NV_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCheckpointDataCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCheckpointData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CHECKPOINT_DATA2_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Queue },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&CHECKPOINT_DATA2_NV_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&CHECKPOINT_DATA2_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetQueueCheckpointData2NVOutputs {
     pub p_checkpoint_data_count: Ptr<u32>,
     pub p_checkpoint_data: Ptr<CheckpointData2NV>,
 }
-structure!(GetQueueCheckpointData2NVOutputs, GET_QUEUE_CHECKPOINT_DATA2_NV_OUTPUTS_LAYOUT, 16);
+image!(GetQueueCheckpointData2NVOutputs, GET_QUEUE_CHECKPOINT_DATA2_NV_OUTPUTS_LAYOUT);
 pub static GET_QUEUE_CHECKPOINT_DATA2_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetQueueCheckpointData2NV:outputs",
     size: 16,
@@ -262,12 +253,12 @@ pub static GET_QUEUE_CHECKPOINT_DATA2_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pCheckpointDataCount", 0, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pCheckpointData", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CHECKPOINT_DATA2_NV_LAYOUT), len: Len::At(through(0, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "pCheckpointDataCount", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCheckpointData", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CHECKPOINT_DATA2_NV_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&CHECKPOINT_DATA2_NV_LAYOUT), len: Len::At(through(0, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&CHECKPOINT_DATA2_NV_LAYOUT), len: Len::At(Place { through: 0, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],

@@ -2,13 +2,12 @@
 // VK_NV_device_diagnostics_config.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDiagnosticsConfigFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub diagnostics_config: Bool32,
 }
-structure!(PhysicalDeviceDiagnosticsConfigFeaturesNV, PHYSICAL_DEVICE_DIAGNOSTICS_CONFIG_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceDiagnosticsConfigFeaturesNV, PHYSICAL_DEVICE_DIAGNOSTICS_CONFIG_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_DIAGNOSTICS_CONFIG_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDiagnosticsConfigFeaturesNV",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_DIAGNOSTICS_CONFIG_FEATURES_NV_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("diagnosticsConfig", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "diagnosticsConfig", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DeviceDiagnosticsConfigCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: DeviceDiagnosticsConfigFlagsNV,
 }
-structure!(DeviceDiagnosticsConfigCreateInfoNV, DEVICE_DIAGNOSTICS_CONFIG_CREATE_INFO_NV_LAYOUT, 24);
+structure!(DeviceDiagnosticsConfigCreateInfoNV, DEVICE_DIAGNOSTICS_CONFIG_CREATE_INFO_NV_LAYOUT);
 pub static DEVICE_DIAGNOSTICS_CONFIG_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkDeviceDiagnosticsConfigCreateInfoNV",
     size: 24,
@@ -44,15 +42,15 @@ pub static DEVICE_DIAGNOSTICS_CONFIG_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&DEVICE_DIAGNOSTICS_CONFIG_FLAG_BITS_NV_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&DEVICE_DIAGNOSTICS_CONFIG_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(DeviceDiagnosticsConfigFlagsNV, u32);

@@ -2,7 +2,6 @@
 // VK_NV_device_generated_commands.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDeviceGeneratedCommandsPropertiesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -16,7 +15,7 @@ pub struct PhysicalDeviceDeviceGeneratedCommandsPropertiesNV {
     pub min_sequences_index_buffer_offset_alignment: u32,
     pub min_indirect_commands_buffer_offset_alignment: u32,
 }
-structure!(PhysicalDeviceDeviceGeneratedCommandsPropertiesNV, PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_PROPERTIES_NV_LAYOUT, 56);
+structure!(PhysicalDeviceDeviceGeneratedCommandsPropertiesNV, PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_PROPERTIES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_PROPERTIES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDeviceGeneratedCommandsPropertiesNV",
     size: 56,
@@ -25,33 +24,32 @@ pub static PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_PROPERTIES_NV_LAYOUT: Layou
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxGraphicsShaderGroupCount", 16, 1, Ty::U32),
-        f("maxIndirectSequenceCount", 20, 1, Ty::U32),
-        f("maxIndirectCommandsTokenCount", 24, 1, Ty::U32),
-        f("maxIndirectCommandsStreamCount", 28, 1, Ty::U32),
-        f("maxIndirectCommandsTokenOffset", 32, 1, Ty::U32),
-        f("maxIndirectCommandsStreamStride", 36, 1, Ty::U32),
-        f("minSequencesCountBufferOffsetAlignment", 40, 1, Ty::U32),
-        f("minSequencesIndexBufferOffsetAlignment", 44, 1, Ty::U32),
-        f("minIndirectCommandsBufferOffsetAlignment", 48, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxGraphicsShaderGroupCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxIndirectSequenceCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxIndirectCommandsTokenCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxIndirectCommandsStreamCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxIndirectCommandsTokenOffset", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxIndirectCommandsStreamStride", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minSequencesCountBufferOffsetAlignment", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minSequencesIndexBufferOffsetAlignment", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minIndirectCommandsBufferOffsetAlignment", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(52, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDeviceGeneratedCommandsFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub device_generated_commands: Bool32,
 }
-structure!(PhysicalDeviceDeviceGeneratedCommandsFeaturesNV, PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceDeviceGeneratedCommandsFeaturesNV, PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDeviceGeneratedCommandsFeaturesNV",
     size: 24,
@@ -60,19 +58,18 @@ pub static PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_FEATURES_NV_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("deviceGeneratedCommands", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "deviceGeneratedCommands", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct GraphicsShaderGroupCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -81,7 +78,7 @@ pub struct GraphicsShaderGroupCreateInfoNV {
     pub p_vertex_input_state: Ptr<PipelineVertexInputStateCreateInfo>,
     pub p_tessellation_state: Ptr<PipelineTessellationStateCreateInfo>,
 }
-structure!(GraphicsShaderGroupCreateInfoNV, GRAPHICS_SHADER_GROUP_CREATE_INFO_NV_LAYOUT, 48);
+structure!(GraphicsShaderGroupCreateInfoNV, GRAPHICS_SHADER_GROUP_CREATE_INFO_NV_LAYOUT);
 pub static GRAPHICS_SHADER_GROUP_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkGraphicsShaderGroupCreateInfoNV",
     size: 48,
@@ -90,25 +87,24 @@ pub static GRAPHICS_SHADER_GROUP_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stageCount", 16, 1, Ty::U32),
-        f("pStages", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pVertexInputState", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_VERTEX_INPUT_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::GroupVertexInput), direction: Direction::In, stride: None })).optional(),
-        f("pTessellationState", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_TESSELLATION_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::GroupTessellation), direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stageCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStages", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pVertexInputState", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_VERTEX_INPUT_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::GroupVertexInput), direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pTessellationState", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_TESSELLATION_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::GroupTessellation), direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&PIPELINE_VERTEX_INPUT_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::GroupVertexInput), direction: Direction::In, stride: None } },
         Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&PIPELINE_TESSELLATION_STATE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Rule(ReadRule::GroupTessellation), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct GraphicsPipelineShaderGroupsCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -117,7 +113,7 @@ pub struct GraphicsPipelineShaderGroupsCreateInfoNV {
     pub pipeline_count: u32,
     pub p_pipelines: Ptr<Pipeline>,
 }
-structure!(GraphicsPipelineShaderGroupsCreateInfoNV, GRAPHICS_PIPELINE_SHADER_GROUPS_CREATE_INFO_NV_LAYOUT, 48);
+structure!(GraphicsPipelineShaderGroupsCreateInfoNV, GRAPHICS_PIPELINE_SHADER_GROUPS_CREATE_INFO_NV_LAYOUT);
 pub static GRAPHICS_PIPELINE_SHADER_GROUPS_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkGraphicsPipelineShaderGroupsCreateInfoNV",
     size: 48,
@@ -126,28 +122,27 @@ pub static GRAPHICS_PIPELINE_SHADER_GROUPS_CREATE_INFO_NV_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("groupCount", 16, 1, Ty::U32).optional(),
-        f("pGroups", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&GRAPHICS_SHADER_GROUP_CREATE_INFO_NV_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pipelineCount", 32, 1, Ty::U32).optional(),
-        f("pPipelines", 40, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "groupCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pGroups", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GRAPHICS_SHADER_GROUP_CREATE_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineCount", at: 32, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPipelines", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&GRAPHICS_SHADER_GROUP_CREATE_INFO_NV_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&GRAPHICS_SHADER_GROUP_CREATE_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(36, 4)],
-    keep: &[s(0, 4), s(16, 4), s(32, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BindShaderGroupIndirectCommandNV {
     pub group_index: u32,
 }
-structure!(BindShaderGroupIndirectCommandNV, BIND_SHADER_GROUP_INDIRECT_COMMAND_NV_LAYOUT, 4);
+structure!(BindShaderGroupIndirectCommandNV, BIND_SHADER_GROUP_INDIRECT_COMMAND_NV_LAYOUT);
 pub static BIND_SHADER_GROUP_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
     name: "VkBindShaderGroupIndirectCommandNV",
     size: 4,
@@ -156,7 +151,7 @@ pub static BIND_SHADER_GROUP_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("groupIndex", 0, 1, Ty::U32),
+        Field { name: "groupIndex", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -164,13 +159,12 @@ pub static BIND_SHADER_GROUP_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BindIndexBufferIndirectCommandNV {
     pub buffer_address: u64,
     pub size: u32,
     pub index_type: IndexType,
 }
-structure!(BindIndexBufferIndirectCommandNV, BIND_INDEX_BUFFER_INDIRECT_COMMAND_NV_LAYOUT, 16);
+structure!(BindIndexBufferIndirectCommandNV, BIND_INDEX_BUFFER_INDIRECT_COMMAND_NV_LAYOUT);
 pub static BIND_INDEX_BUFFER_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
     name: "VkBindIndexBufferIndirectCommandNV",
     size: 16,
@@ -179,9 +173,9 @@ pub static BIND_INDEX_BUFFER_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("bufferAddress", 0, 1, Ty::DeviceAddress),
-        f("size", 8, 1, Ty::U32),
-        f("indexType", 12, 1, Ty::Enum(&INDEX_TYPE_ENUM)),
+        Field { name: "bufferAddress", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexType", at: 12, ty: Ty::Enum(&INDEX_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -189,13 +183,12 @@ pub static BIND_INDEX_BUFFER_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BindVertexBufferIndirectCommandNV {
     pub buffer_address: u64,
     pub size: u32,
     pub stride: u32,
 }
-structure!(BindVertexBufferIndirectCommandNV, BIND_VERTEX_BUFFER_INDIRECT_COMMAND_NV_LAYOUT, 16);
+structure!(BindVertexBufferIndirectCommandNV, BIND_VERTEX_BUFFER_INDIRECT_COMMAND_NV_LAYOUT);
 pub static BIND_VERTEX_BUFFER_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
     name: "VkBindVertexBufferIndirectCommandNV",
     size: 16,
@@ -204,9 +197,9 @@ pub static BIND_VERTEX_BUFFER_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("bufferAddress", 0, 1, Ty::DeviceAddress),
-        f("size", 8, 1, Ty::U32),
-        f("stride", 12, 1, Ty::U32),
+        Field { name: "bufferAddress", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -214,11 +207,10 @@ pub static BIND_VERTEX_BUFFER_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SetStateFlagsIndirectCommandNV {
     pub data: u32,
 }
-structure!(SetStateFlagsIndirectCommandNV, SET_STATE_FLAGS_INDIRECT_COMMAND_NV_LAYOUT, 4);
+structure!(SetStateFlagsIndirectCommandNV, SET_STATE_FLAGS_INDIRECT_COMMAND_NV_LAYOUT);
 pub static SET_STATE_FLAGS_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
     name: "VkSetStateFlagsIndirectCommandNV",
     size: 4,
@@ -227,7 +219,7 @@ pub static SET_STATE_FLAGS_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("data", 0, 1, Ty::U32),
+        Field { name: "data", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -237,12 +229,11 @@ pub static SET_STATE_FLAGS_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
 newtype!(IndirectCommandsLayoutNV, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct IndirectCommandsStreamNV {
     pub buffer: Buffer,
     pub offset: u64,
 }
-structure!(IndirectCommandsStreamNV, INDIRECT_COMMANDS_STREAM_NV_LAYOUT, 16);
+structure!(IndirectCommandsStreamNV, INDIRECT_COMMANDS_STREAM_NV_LAYOUT);
 pub static INDIRECT_COMMANDS_STREAM_NV_LAYOUT: Layout = Layout {
     name: "VkIndirectCommandsStreamNV",
     size: 16,
@@ -251,8 +242,8 @@ pub static INDIRECT_COMMANDS_STREAM_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("buffer", 0, 1, Ty::Handle(HandleType::Buffer)),
-        f("offset", 8, 1, Ty::U64),
+        Field { name: "buffer", at: 0, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Buffer },
@@ -262,7 +253,6 @@ pub static INDIRECT_COMMANDS_STREAM_NV_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct IndirectCommandsLayoutTokenNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -280,7 +270,7 @@ pub struct IndirectCommandsLayoutTokenNV {
     pub p_index_types: Ptr<IndexType>,
     pub p_index_type_values: Ptr<u32>,
 }
-structure!(IndirectCommandsLayoutTokenNV, INDIRECT_COMMANDS_LAYOUT_TOKEN_NV_LAYOUT, 88);
+structure!(IndirectCommandsLayoutTokenNV, INDIRECT_COMMANDS_LAYOUT_TOKEN_NV_LAYOUT);
 pub static INDIRECT_COMMANDS_LAYOUT_TOKEN_NV_LAYOUT: Layout = Layout {
     name: "VkIndirectCommandsLayoutTokenNV",
     size: 88,
@@ -289,34 +279,33 @@ pub static INDIRECT_COMMANDS_LAYOUT_TOKEN_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("tokenType", 16, 1, Ty::Enum(&INDIRECT_COMMANDS_TOKEN_TYPE_NV_ENUM)),
-        f("stream", 20, 1, Ty::U32),
-        f("offset", 24, 1, Ty::U32),
-        f("vertexBindingUnit", 28, 1, Ty::U32),
-        f("vertexDynamicStride", 32, 1, Ty::Bool32),
-        f("pushconstantPipelineLayout", 40, 1, Ty::Handle(HandleType::PipelineLayout)).optional(),
-        f("pushconstantShaderStageFlags", 48, 1, Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM)).optional(),
-        f("pushconstantOffset", 52, 1, Ty::U32),
-        f("pushconstantSize", 56, 1, Ty::U32),
-        f("indirectStateFlags", 60, 1, Ty::Flags(&INDIRECT_STATE_FLAG_BITS_NV_ENUM)).optional(),
-        f("indexTypeCount", 64, 1, Ty::U32).optional(),
-        f("pIndexTypes", 72, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(64, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pIndexTypeValues", 80, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(64, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tokenType", at: 16, ty: Ty::Enum(&INDIRECT_COMMANDS_TOKEN_TYPE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stream", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexBindingUnit", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexDynamicStride", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pushconstantPipelineLayout", at: 40, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pushconstantShaderStageFlags", at: 48, ty: Ty::Flags(&SHADER_STAGE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pushconstantOffset", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pushconstantSize", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indirectStateFlags", at: 60, ty: Ty::Flags(&INDIRECT_STATE_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "indexTypeCount", at: 64, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pIndexTypes", at: 72, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndexTypeValues", at: 80, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 40, count: 1, ty: HandleType::PipelineLayout },
-        Work::Pointer { at: 72, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(64, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 80, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(64, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 72, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 80, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 64, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(36, 4), s(68, 4)],
-    keep: &[s(0, 4), s(64, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }, Span { at: 68, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 64, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct IndirectCommandsLayoutCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -327,7 +316,7 @@ pub struct IndirectCommandsLayoutCreateInfoNV {
     pub stream_count: u32,
     pub p_stream_strides: Ptr<u32>,
 }
-structure!(IndirectCommandsLayoutCreateInfoNV, INDIRECT_COMMANDS_LAYOUT_CREATE_INFO_NV_LAYOUT, 56);
+structure!(IndirectCommandsLayoutCreateInfoNV, INDIRECT_COMMANDS_LAYOUT_CREATE_INFO_NV_LAYOUT);
 pub static INDIRECT_COMMANDS_LAYOUT_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkIndirectCommandsLayoutCreateInfoNV",
     size: 56,
@@ -336,26 +325,25 @@ pub static INDIRECT_COMMANDS_LAYOUT_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&INDIRECT_COMMANDS_LAYOUT_USAGE_FLAG_BITS_NV_ENUM)).optional(),
-        f("pipelineBindPoint", 20, 1, Ty::Enum(&PIPELINE_BIND_POINT_ENUM)),
-        f("tokenCount", 24, 1, Ty::U32),
-        f("pTokens", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_LAYOUT_TOKEN_NV_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("streamCount", 40, 1, Ty::U32),
-        f("pStreamStrides", 48, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&INDIRECT_COMMANDS_LAYOUT_USAGE_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipelineBindPoint", at: 20, ty: Ty::Enum(&PIPELINE_BIND_POINT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tokenCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTokens", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_LAYOUT_TOKEN_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "streamCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStreamStrides", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&INDIRECT_COMMANDS_LAYOUT_TOKEN_NV_LAYOUT), len: Len::At(here(24, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&INDIRECT_COMMANDS_LAYOUT_TOKEN_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4), s(44, 4)],
-    keep: &[s(0, 4), s(24, 4), s(40, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }, Span { at: 40, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct GeneratedCommandsInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -373,7 +361,7 @@ pub struct GeneratedCommandsInfoNV {
     pub sequences_index_buffer: Buffer,
     pub sequences_index_offset: u64,
 }
-structure!(GeneratedCommandsInfoNV, GENERATED_COMMANDS_INFO_NV_LAYOUT, 120);
+structure!(GeneratedCommandsInfoNV, GENERATED_COMMANDS_INFO_NV_LAYOUT);
 pub static GENERATED_COMMANDS_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkGeneratedCommandsInfoNV",
     size: 120,
@@ -382,37 +370,36 @@ pub static GENERATED_COMMANDS_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pipelineBindPoint", 16, 1, Ty::Enum(&PIPELINE_BIND_POINT_ENUM)),
-        f("pipeline", 24, 1, Ty::Handle(HandleType::Pipeline)).optional(),
-        f("indirectCommandsLayout", 32, 1, Ty::Handle(HandleType::IndirectCommandsLayoutNV)),
-        f("streamCount", 40, 1, Ty::U32),
-        f("pStreams", 48, 1, Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_STREAM_NV_LAYOUT), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("sequencesCount", 56, 1, Ty::U32),
-        f("preprocessBuffer", 64, 1, Ty::Handle(HandleType::Buffer)),
-        f("preprocessOffset", 72, 1, Ty::U64),
-        f("preprocessSize", 80, 1, Ty::U64),
-        f("sequencesCountBuffer", 88, 1, Ty::Handle(HandleType::Buffer)).optional(),
-        f("sequencesCountOffset", 96, 1, Ty::U64),
-        f("sequencesIndexBuffer", 104, 1, Ty::Handle(HandleType::Buffer)).optional(),
-        f("sequencesIndexOffset", 112, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipelineBindPoint", at: 16, ty: Ty::Enum(&PIPELINE_BIND_POINT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipeline", at: 24, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "indirectCommandsLayout", at: 32, ty: Ty::Handle(HandleType::IndirectCommandsLayoutNV), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "streamCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStreams", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_STREAM_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sequencesCount", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preprocessBuffer", at: 64, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preprocessOffset", at: 72, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preprocessSize", at: 80, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sequencesCountBuffer", at: 88, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sequencesCountOffset", at: 96, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sequencesIndexBuffer", at: 104, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sequencesIndexOffset", at: 112, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::Pipeline },
         Work::Handles { at: 32, count: 1, ty: HandleType::IndirectCommandsLayoutNV },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&INDIRECT_COMMANDS_STREAM_NV_LAYOUT), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&INDIRECT_COMMANDS_STREAM_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Handles { at: 64, count: 1, ty: HandleType::Buffer },
         Work::Handles { at: 88, count: 1, ty: HandleType::Buffer },
         Work::Handles { at: 104, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(44, 4), s(60, 4)],
-    keep: &[s(0, 4), s(40, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 44, size: 4 }, Span { at: 60, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 40, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct GeneratedCommandsMemoryRequirementsInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -421,7 +408,7 @@ pub struct GeneratedCommandsMemoryRequirementsInfoNV {
     pub indirect_commands_layout: IndirectCommandsLayoutNV,
     pub max_sequences_count: u32,
 }
-structure!(GeneratedCommandsMemoryRequirementsInfoNV, GENERATED_COMMANDS_MEMORY_REQUIREMENTS_INFO_NV_LAYOUT, 48);
+structure!(GeneratedCommandsMemoryRequirementsInfoNV, GENERATED_COMMANDS_MEMORY_REQUIREMENTS_INFO_NV_LAYOUT);
 pub static GENERATED_COMMANDS_MEMORY_REQUIREMENTS_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkGeneratedCommandsMemoryRequirementsInfoNV",
     size: 48,
@@ -430,20 +417,20 @@ pub static GENERATED_COMMANDS_MEMORY_REQUIREMENTS_INFO_NV_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pipelineBindPoint", 16, 1, Ty::Enum(&PIPELINE_BIND_POINT_ENUM)),
-        f("pipeline", 24, 1, Ty::Handle(HandleType::Pipeline)).optional(),
-        f("indirectCommandsLayout", 32, 1, Ty::Handle(HandleType::IndirectCommandsLayoutNV)),
-        f("maxSequencesCount", 40, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipelineBindPoint", at: 16, ty: Ty::Enum(&PIPELINE_BIND_POINT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipeline", at: 24, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "indirectCommandsLayout", at: 32, ty: Ty::Handle(HandleType::IndirectCommandsLayoutNV), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxSequencesCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::Pipeline },
         Work::Handles { at: 32, count: 1, ty: HandleType::IndirectCommandsLayoutNV },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(44, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(IndirectStateFlagsNV, u32);
@@ -511,13 +498,12 @@ pub static INDIRECT_COMMANDS_LAYOUT_USAGE_FLAG_BITS_NV_ENUM: EnumDesc = EnumDesc
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetGeneratedCommandsMemoryRequirementsNVParams {
     pub device: Device,
     pub p_info: Ptr<GeneratedCommandsMemoryRequirementsInfoNV>,
     pub p_memory_requirements: Ptr<MemoryRequirements2>,
 }
-structure!(GetGeneratedCommandsMemoryRequirementsNVParams, GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_NV_PARAMS_LAYOUT, 24);
+image!(GetGeneratedCommandsMemoryRequirementsNVParams, GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_NV_PARAMS_LAYOUT);
 pub static GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetGeneratedCommandsMemoryRequirementsNV",
     size: 24,
@@ -526,9 +512,9 @@ pub static GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_NV_PARAMS_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&GENERATED_COMMANDS_MEMORY_REQUIREMENTS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pMemoryRequirements", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GENERATED_COMMANDS_MEMORY_REQUIREMENTS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -540,11 +526,10 @@ pub static GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_NV_PARAMS_LAYOUT: Layout =
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetGeneratedCommandsMemoryRequirementsNVOutputs {
     pub p_memory_requirements: Ptr<MemoryRequirements2>,
 }
-structure!(GetGeneratedCommandsMemoryRequirementsNVOutputs, GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_NV_OUTPUTS_LAYOUT, 8);
+image!(GetGeneratedCommandsMemoryRequirementsNVOutputs, GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_NV_OUTPUTS_LAYOUT);
 pub static GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetGeneratedCommandsMemoryRequirementsNV:outputs",
     size: 8,
@@ -553,7 +538,7 @@ pub static GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_NV_OUTPUTS_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pMemoryRequirements", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -576,12 +561,11 @@ pub static GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_NV_COMMAND: CommandDesc = 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdPreprocessGeneratedCommandsNVParams {
     pub command_buffer: CommandBuffer,
     pub p_generated_commands_info: Ptr<GeneratedCommandsInfoNV>,
 }
-structure!(CmdPreprocessGeneratedCommandsNVParams, CMD_PREPROCESS_GENERATED_COMMANDS_NV_PARAMS_LAYOUT, 16);
+image!(CmdPreprocessGeneratedCommandsNVParams, CMD_PREPROCESS_GENERATED_COMMANDS_NV_PARAMS_LAYOUT);
 pub static CMD_PREPROCESS_GENERATED_COMMANDS_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdPreprocessGeneratedCommandsNV",
     size: 16,
@@ -590,8 +574,8 @@ pub static CMD_PREPROCESS_GENERATED_COMMANDS_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pGeneratedCommandsInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&GENERATED_COMMANDS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pGeneratedCommandsInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GENERATED_COMMANDS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -611,13 +595,12 @@ pub static CMD_PREPROCESS_GENERATED_COMMANDS_NV_COMMAND: CommandDesc = CommandDe
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdExecuteGeneratedCommandsNVParams {
     pub command_buffer: CommandBuffer,
     pub is_preprocessed: Bool32,
     pub p_generated_commands_info: Ptr<GeneratedCommandsInfoNV>,
 }
-structure!(CmdExecuteGeneratedCommandsNVParams, CMD_EXECUTE_GENERATED_COMMANDS_NV_PARAMS_LAYOUT, 24);
+image!(CmdExecuteGeneratedCommandsNVParams, CMD_EXECUTE_GENERATED_COMMANDS_NV_PARAMS_LAYOUT);
 pub static CMD_EXECUTE_GENERATED_COMMANDS_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdExecuteGeneratedCommandsNV",
     size: 24,
@@ -626,15 +609,15 @@ pub static CMD_EXECUTE_GENERATED_COMMANDS_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("isPreprocessed", 8, 1, Ty::Bool32),
-        f("pGeneratedCommandsInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&GENERATED_COMMANDS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "isPreprocessed", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGeneratedCommandsInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GENERATED_COMMANDS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&GENERATED_COMMANDS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdExecuteGeneratedCommandsNV = unsafe extern "system" fn(CommandBuffer, Bool32, Ptr<GeneratedCommandsInfoNV>);
@@ -648,14 +631,13 @@ pub static CMD_EXECUTE_GENERATED_COMMANDS_NV_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBindPipelineShaderGroupNVParams {
     pub command_buffer: CommandBuffer,
     pub pipeline_bind_point: PipelineBindPoint,
     pub pipeline: Pipeline,
     pub group_index: u32,
 }
-structure!(CmdBindPipelineShaderGroupNVParams, CMD_BIND_PIPELINE_SHADER_GROUP_NV_PARAMS_LAYOUT, 32);
+image!(CmdBindPipelineShaderGroupNVParams, CMD_BIND_PIPELINE_SHADER_GROUP_NV_PARAMS_LAYOUT);
 pub static CMD_BIND_PIPELINE_SHADER_GROUP_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBindPipelineShaderGroupNV",
     size: 32,
@@ -664,16 +646,16 @@ pub static CMD_BIND_PIPELINE_SHADER_GROUP_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pipelineBindPoint", 8, 1, Ty::Enum(&PIPELINE_BIND_POINT_ENUM)),
-        f("pipeline", 16, 1, Ty::Handle(HandleType::Pipeline)),
-        f("groupIndex", 24, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pipelineBindPoint", at: 8, ty: Ty::Enum(&PIPELINE_BIND_POINT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipeline", at: 16, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "groupIndex", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 16, count: 1, ty: HandleType::Pipeline },
     ],
-    gaps: &[s(12, 4), s(28, 4)],
+    gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[],
 };
 pub type FnCmdBindPipelineShaderGroupNV = unsafe extern "system" fn(CommandBuffer, PipelineBindPoint, Pipeline, u32);
@@ -687,14 +669,13 @@ pub static CMD_BIND_PIPELINE_SHADER_GROUP_NV_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateIndirectCommandsLayoutNVParams {
     pub device: Device,
     pub p_create_info: Ptr<IndirectCommandsLayoutCreateInfoNV>,
     pub p_allocator: Ptr<Opaque>,
     pub p_indirect_commands_layout: Ptr<IndirectCommandsLayoutNV>,
 }
-structure!(CreateIndirectCommandsLayoutNVParams, CREATE_INDIRECT_COMMANDS_LAYOUT_NV_PARAMS_LAYOUT, 32);
+image!(CreateIndirectCommandsLayoutNVParams, CREATE_INDIRECT_COMMANDS_LAYOUT_NV_PARAMS_LAYOUT);
 pub static CREATE_INDIRECT_COMMANDS_LAYOUT_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateIndirectCommandsLayoutNV",
     size: 32,
@@ -703,10 +684,10 @@ pub static CREATE_INDIRECT_COMMANDS_LAYOUT_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_LAYOUT_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pIndirectCommandsLayout", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::IndirectCommandsLayoutNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&INDIRECT_COMMANDS_LAYOUT_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pIndirectCommandsLayout", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::IndirectCommandsLayoutNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -719,12 +700,11 @@ pub static CREATE_INDIRECT_COMMANDS_LAYOUT_NV_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateIndirectCommandsLayoutNVOutputs {
     pub result: Result,
     pub p_indirect_commands_layout: Ptr<IndirectCommandsLayoutNV>,
 }
-structure!(CreateIndirectCommandsLayoutNVOutputs, CREATE_INDIRECT_COMMANDS_LAYOUT_NV_OUTPUTS_LAYOUT, 16);
+image!(CreateIndirectCommandsLayoutNVOutputs, CREATE_INDIRECT_COMMANDS_LAYOUT_NV_OUTPUTS_LAYOUT);
 pub static CREATE_INDIRECT_COMMANDS_LAYOUT_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateIndirectCommandsLayoutNV:outputs",
     size: 16,
@@ -733,13 +713,13 @@ pub static CREATE_INDIRECT_COMMANDS_LAYOUT_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pIndirectCommandsLayout", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::IndirectCommandsLayoutNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndirectCommandsLayout", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::IndirectCommandsLayoutNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::IndirectCommandsLayoutNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateIndirectCommandsLayoutNV = unsafe extern "system" fn(Device, Ptr<IndirectCommandsLayoutCreateInfoNV>, Ptr<Opaque>, Ptr<IndirectCommandsLayoutNV>) -> Result;
@@ -757,13 +737,12 @@ pub static CREATE_INDIRECT_COMMANDS_LAYOUT_NV_COMMAND: CommandDesc = CommandDesc
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyIndirectCommandsLayoutNVParams {
     pub device: Device,
     pub indirect_commands_layout: IndirectCommandsLayoutNV,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyIndirectCommandsLayoutNVParams, DESTROY_INDIRECT_COMMANDS_LAYOUT_NV_PARAMS_LAYOUT, 24);
+image!(DestroyIndirectCommandsLayoutNVParams, DESTROY_INDIRECT_COMMANDS_LAYOUT_NV_PARAMS_LAYOUT);
 pub static DESTROY_INDIRECT_COMMANDS_LAYOUT_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyIndirectCommandsLayoutNV",
     size: 24,
@@ -772,9 +751,9 @@ pub static DESTROY_INDIRECT_COMMANDS_LAYOUT_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("indirectCommandsLayout", 8, 1, Ty::Handle(HandleType::IndirectCommandsLayoutNV)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indirectCommandsLayout", at: 8, ty: Ty::Handle(HandleType::IndirectCommandsLayoutNV), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },

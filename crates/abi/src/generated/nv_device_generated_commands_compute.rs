@@ -2,7 +2,6 @@
 // VK_NV_device_generated_commands_compute.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDeviceGeneratedCommandsComputeFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct PhysicalDeviceDeviceGeneratedCommandsComputeFeaturesNV {
     pub device_generated_compute_pipelines: Bool32,
     pub device_generated_compute_capture_replay: Bool32,
 }
-structure!(PhysicalDeviceDeviceGeneratedCommandsComputeFeaturesNV, PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_COMPUTE_FEATURES_NV_LAYOUT, 32);
+structure!(PhysicalDeviceDeviceGeneratedCommandsComputeFeaturesNV, PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_COMPUTE_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_COMPUTE_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDeviceGeneratedCommandsComputeFeaturesNV",
     size: 32,
@@ -19,21 +18,20 @@ pub static PHYSICAL_DEVICE_DEVICE_GENERATED_COMMANDS_COMPUTE_FEATURES_NV_LAYOUT:
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("deviceGeneratedCompute", 16, 1, Ty::Bool32),
-        f("deviceGeneratedComputePipelines", 20, 1, Ty::Bool32),
-        f("deviceGeneratedComputeCaptureReplay", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "deviceGeneratedCompute", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceGeneratedComputePipelines", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceGeneratedComputeCaptureReplay", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ComputePipelineIndirectBufferInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -41,7 +39,7 @@ pub struct ComputePipelineIndirectBufferInfoNV {
     pub size: u64,
     pub pipeline_device_address_capture_replay: u64,
 }
-structure!(ComputePipelineIndirectBufferInfoNV, COMPUTE_PIPELINE_INDIRECT_BUFFER_INFO_NV_LAYOUT, 40);
+structure!(ComputePipelineIndirectBufferInfoNV, COMPUTE_PIPELINE_INDIRECT_BUFFER_INFO_NV_LAYOUT);
 pub static COMPUTE_PIPELINE_INDIRECT_BUFFER_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkComputePipelineIndirectBufferInfoNV",
     size: 40,
@@ -50,28 +48,27 @@ pub static COMPUTE_PIPELINE_INDIRECT_BUFFER_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("deviceAddress", 16, 1, Ty::DeviceAddress),
-        f("size", 24, 1, Ty::U64),
-        f("pipelineDeviceAddressCaptureReplay", 32, 1, Ty::DeviceAddress).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "deviceAddress", at: 16, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineDeviceAddressCaptureReplay", at: 32, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineIndirectDeviceAddressInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub pipeline_bind_point: PipelineBindPoint,
     pub pipeline: Pipeline,
 }
-structure!(PipelineIndirectDeviceAddressInfoNV, PIPELINE_INDIRECT_DEVICE_ADDRESS_INFO_NV_LAYOUT, 32);
+structure!(PipelineIndirectDeviceAddressInfoNV, PIPELINE_INDIRECT_DEVICE_ADDRESS_INFO_NV_LAYOUT);
 pub static PIPELINE_INDIRECT_DEVICE_ADDRESS_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkPipelineIndirectDeviceAddressInfoNV",
     size: 32,
@@ -80,25 +77,24 @@ pub static PIPELINE_INDIRECT_DEVICE_ADDRESS_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pipelineBindPoint", 16, 1, Ty::Enum(&PIPELINE_BIND_POINT_ENUM)),
-        f("pipeline", 24, 1, Ty::Handle(HandleType::Pipeline)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pipelineBindPoint", at: 16, ty: Ty::Enum(&PIPELINE_BIND_POINT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipeline", at: 24, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::Pipeline },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BindPipelineIndirectCommandNV {
     pub pipeline_address: u64,
 }
-structure!(BindPipelineIndirectCommandNV, BIND_PIPELINE_INDIRECT_COMMAND_NV_LAYOUT, 8);
+structure!(BindPipelineIndirectCommandNV, BIND_PIPELINE_INDIRECT_COMMAND_NV_LAYOUT);
 pub static BIND_PIPELINE_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
     name: "VkBindPipelineIndirectCommandNV",
     size: 8,
@@ -107,7 +103,7 @@ pub static BIND_PIPELINE_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pipelineAddress", 0, 1, Ty::DeviceAddress),
+        Field { name: "pipelineAddress", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -115,13 +111,12 @@ pub static BIND_PIPELINE_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPipelineIndirectMemoryRequirementsNVParams {
     pub device: Device,
     pub p_create_info: Ptr<ComputePipelineCreateInfo>,
     pub p_memory_requirements: Ptr<MemoryRequirements2>,
 }
-structure!(GetPipelineIndirectMemoryRequirementsNVParams, GET_PIPELINE_INDIRECT_MEMORY_REQUIREMENTS_NV_PARAMS_LAYOUT, 24);
+image!(GetPipelineIndirectMemoryRequirementsNVParams, GET_PIPELINE_INDIRECT_MEMORY_REQUIREMENTS_NV_PARAMS_LAYOUT);
 pub static GET_PIPELINE_INDIRECT_MEMORY_REQUIREMENTS_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPipelineIndirectMemoryRequirementsNV",
     size: 24,
@@ -130,9 +125,9 @@ pub static GET_PIPELINE_INDIRECT_MEMORY_REQUIREMENTS_NV_PARAMS_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pMemoryRequirements", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -144,12 +139,11 @@ pub static GET_PIPELINE_INDIRECT_MEMORY_REQUIREMENTS_NV_PARAMS_LAYOUT: Layout = 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPipelineIndirectMemoryRequirementsNVOutputs {
     pub p_create_info: Ptr<ComputePipelineCreateInfo>,
     pub p_memory_requirements: Ptr<MemoryRequirements2>,
 }
-structure!(GetPipelineIndirectMemoryRequirementsNVOutputs, GET_PIPELINE_INDIRECT_MEMORY_REQUIREMENTS_NV_OUTPUTS_LAYOUT, 16);
+image!(GetPipelineIndirectMemoryRequirementsNVOutputs, GET_PIPELINE_INDIRECT_MEMORY_REQUIREMENTS_NV_OUTPUTS_LAYOUT);
 pub static GET_PIPELINE_INDIRECT_MEMORY_REQUIREMENTS_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPipelineIndirectMemoryRequirementsNV:outputs",
     size: 16,
@@ -158,8 +152,8 @@ pub static GET_PIPELINE_INDIRECT_MEMORY_REQUIREMENTS_NV_OUTPUTS_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pCreateInfo", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pMemoryRequirements", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pCreateInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&COMPUTE_PIPELINE_CREATE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
@@ -183,13 +177,12 @@ pub static GET_PIPELINE_INDIRECT_MEMORY_REQUIREMENTS_NV_COMMAND: CommandDesc = C
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdUpdatePipelineIndirectBufferNVParams {
     pub command_buffer: CommandBuffer,
     pub pipeline_bind_point: PipelineBindPoint,
     pub pipeline: Pipeline,
 }
-structure!(CmdUpdatePipelineIndirectBufferNVParams, CMD_UPDATE_PIPELINE_INDIRECT_BUFFER_NV_PARAMS_LAYOUT, 24);
+image!(CmdUpdatePipelineIndirectBufferNVParams, CMD_UPDATE_PIPELINE_INDIRECT_BUFFER_NV_PARAMS_LAYOUT);
 pub static CMD_UPDATE_PIPELINE_INDIRECT_BUFFER_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdUpdatePipelineIndirectBufferNV",
     size: 24,
@@ -198,15 +191,15 @@ pub static CMD_UPDATE_PIPELINE_INDIRECT_BUFFER_NV_PARAMS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pipelineBindPoint", 8, 1, Ty::Enum(&PIPELINE_BIND_POINT_ENUM)),
-        f("pipeline", 16, 1, Ty::Handle(HandleType::Pipeline)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pipelineBindPoint", at: 8, ty: Ty::Enum(&PIPELINE_BIND_POINT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipeline", at: 16, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 16, count: 1, ty: HandleType::Pipeline },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdUpdatePipelineIndirectBufferNV = unsafe extern "system" fn(CommandBuffer, PipelineBindPoint, Pipeline);
@@ -220,12 +213,11 @@ pub static CMD_UPDATE_PIPELINE_INDIRECT_BUFFER_NV_COMMAND: CommandDesc = Command
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPipelineIndirectDeviceAddressNVParams {
     pub device: Device,
     pub p_info: Ptr<PipelineIndirectDeviceAddressInfoNV>,
 }
-structure!(GetPipelineIndirectDeviceAddressNVParams, GET_PIPELINE_INDIRECT_DEVICE_ADDRESS_NV_PARAMS_LAYOUT, 16);
+image!(GetPipelineIndirectDeviceAddressNVParams, GET_PIPELINE_INDIRECT_DEVICE_ADDRESS_NV_PARAMS_LAYOUT);
 pub static GET_PIPELINE_INDIRECT_DEVICE_ADDRESS_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPipelineIndirectDeviceAddressNV",
     size: 16,
@@ -234,8 +226,8 @@ pub static GET_PIPELINE_INDIRECT_DEVICE_ADDRESS_NV_PARAMS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_INDIRECT_DEVICE_ADDRESS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_INDIRECT_DEVICE_ADDRESS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -246,11 +238,10 @@ pub static GET_PIPELINE_INDIRECT_DEVICE_ADDRESS_NV_PARAMS_LAYOUT: Layout = Layou
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPipelineIndirectDeviceAddressNVOutputs {
     pub result: u64,
 }
-structure!(GetPipelineIndirectDeviceAddressNVOutputs, GET_PIPELINE_INDIRECT_DEVICE_ADDRESS_NV_OUTPUTS_LAYOUT, 8);
+image!(GetPipelineIndirectDeviceAddressNVOutputs, GET_PIPELINE_INDIRECT_DEVICE_ADDRESS_NV_OUTPUTS_LAYOUT);
 pub static GET_PIPELINE_INDIRECT_DEVICE_ADDRESS_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPipelineIndirectDeviceAddressNV:outputs",
     size: 8,
@@ -259,7 +250,7 @@ pub static GET_PIPELINE_INDIRECT_DEVICE_ADDRESS_NV_OUTPUTS_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::DeviceAddress),
+        Field { name: "result", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],

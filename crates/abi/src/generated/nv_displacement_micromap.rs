@@ -2,13 +2,12 @@
 // VK_NV_displacement_micromap.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDisplacementMicromapFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub displacement_micromap: Bool32,
 }
-structure!(PhysicalDeviceDisplacementMicromapFeaturesNV, PHYSICAL_DEVICE_DISPLACEMENT_MICROMAP_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceDisplacementMicromapFeaturesNV, PHYSICAL_DEVICE_DISPLACEMENT_MICROMAP_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_DISPLACEMENT_MICROMAP_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDisplacementMicromapFeaturesNV",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_DISPLACEMENT_MICROMAP_FEATURES_NV_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("displacementMicromap", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "displacementMicromap", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDisplacementMicromapPropertiesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_displacement_micromap_subdivision_level: u32,
 }
-structure!(PhysicalDeviceDisplacementMicromapPropertiesNV, PHYSICAL_DEVICE_DISPLACEMENT_MICROMAP_PROPERTIES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceDisplacementMicromapPropertiesNV, PHYSICAL_DEVICE_DISPLACEMENT_MICROMAP_PROPERTIES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_DISPLACEMENT_MICROMAP_PROPERTIES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDisplacementMicromapPropertiesNV",
     size: 24,
@@ -44,19 +42,18 @@ pub static PHYSICAL_DEVICE_DISPLACEMENT_MICROMAP_PROPERTIES_NV_LAYOUT: Layout = 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxDisplacementMicromapSubdivisionLevel", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxDisplacementMicromapSubdivisionLevel", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureTrianglesDisplacementMicromapNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -77,7 +74,7 @@ pub struct AccelerationStructureTrianglesDisplacementMicromapNV {
     pub pp_usage_counts: Ptr<Ptr<MicromapUsageEXT>>,
     pub micromap: MicromapEXT,
 }
-structure!(AccelerationStructureTrianglesDisplacementMicromapNV, ACCELERATION_STRUCTURE_TRIANGLES_DISPLACEMENT_MICROMAP_NV_LAYOUT, 128);
+structure!(AccelerationStructureTrianglesDisplacementMicromapNV, ACCELERATION_STRUCTURE_TRIANGLES_DISPLACEMENT_MICROMAP_NV_LAYOUT);
 pub static ACCELERATION_STRUCTURE_TRIANGLES_DISPLACEMENT_MICROMAP_NV_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureTrianglesDisplacementMicromapNV",
     size: 128,
@@ -86,24 +83,24 @@ pub static ACCELERATION_STRUCTURE_TRIANGLES_DISPLACEMENT_MICROMAP_NV_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("displacementBiasAndScaleFormat", 16, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("displacementVectorFormat", 20, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("displacementBiasAndScaleBuffer", 24, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT)),
-        f("displacementBiasAndScaleStride", 32, 1, Ty::U64),
-        f("displacementVectorBuffer", 40, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT)),
-        f("displacementVectorStride", 48, 1, Ty::U64),
-        f("displacedMicromapPrimitiveFlags", 56, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT)),
-        f("displacedMicromapPrimitiveFlagsStride", 64, 1, Ty::U64),
-        f("indexType", 72, 1, Ty::Enum(&INDEX_TYPE_ENUM)),
-        f("indexBuffer", 80, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT)),
-        f("indexStride", 88, 1, Ty::U64),
-        f("baseTriangle", 96, 1, Ty::U32),
-        f("usageCountsCount", 100, 1, Ty::U32).optional(),
-        f("pUsageCounts", 104, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::At(here(100, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("ppUsageCounts", 112, 1, Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(here(100, 4)), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("micromap", 120, 1, Ty::Handle(HandleType::MicromapEXT)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "displacementBiasAndScaleFormat", at: 16, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "displacementVectorFormat", at: 20, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "displacementBiasAndScaleBuffer", at: 24, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "displacementBiasAndScaleStride", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "displacementVectorBuffer", at: 40, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "displacementVectorStride", at: 48, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "displacedMicromapPrimitiveFlags", at: 56, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "displacedMicromapPrimitiveFlagsStride", at: 64, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexType", at: 72, ty: Ty::Enum(&INDEX_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexBuffer", at: 80, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexStride", at: 88, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "baseTriangle", at: 96, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "usageCountsCount", at: 100, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pUsageCounts", at: 104, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 100, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "ppUsageCounts", at: 112, ty: Ty::Pointer(&Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(Place { through: Place::HERE, at: 100, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "micromap", at: 120, ty: Ty::Handle(HandleType::MicromapEXT), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
@@ -111,12 +108,12 @@ pub static ACCELERATION_STRUCTURE_TRIANGLES_DISPLACEMENT_MICROMAP_NV_LAYOUT: Lay
         Work::DeviceOrHost { at: 40 },
         Work::DeviceOrHost { at: 56 },
         Work::DeviceOrHost { at: 80 },
-        Work::Pointer { at: 104, pointer: &Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::At(here(100, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 112, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(here(100, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 104, pointer: &Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 100, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 112, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Struct(&MICROMAP_USAGE_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(Place { through: Place::HERE, at: 100, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Handles { at: 120, count: 1, ty: HandleType::MicromapEXT },
     ],
-    gaps: &[s(4, 4), s(76, 4)],
-    keep: &[s(0, 4), s(100, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 76, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 100, size: 4 }],
 };
 
 newtype!(DisplacementMicromapFormatNV, i32);

@@ -2,13 +2,12 @@
 // VK_NV_display_stereo.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DisplaySurfaceStereoCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub stereo_type: DisplaySurfaceStereoTypeNV,
 }
-structure!(DisplaySurfaceStereoCreateInfoNV, DISPLAY_SURFACE_STEREO_CREATE_INFO_NV_LAYOUT, 24);
+structure!(DisplaySurfaceStereoCreateInfoNV, DISPLAY_SURFACE_STEREO_CREATE_INFO_NV_LAYOUT);
 pub static DISPLAY_SURFACE_STEREO_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkDisplaySurfaceStereoCreateInfoNV",
     size: 24,
@@ -17,25 +16,24 @@ pub static DISPLAY_SURFACE_STEREO_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("stereoType", 16, 1, Ty::Enum(&DISPLAY_SURFACE_STEREO_TYPE_NV_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stereoType", at: 16, ty: Ty::Enum(&DISPLAY_SURFACE_STEREO_TYPE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DisplayModeStereoPropertiesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub hdmi3_d_supported: Bool32,
 }
-structure!(DisplayModeStereoPropertiesNV, DISPLAY_MODE_STEREO_PROPERTIES_NV_LAYOUT, 24);
+structure!(DisplayModeStereoPropertiesNV, DISPLAY_MODE_STEREO_PROPERTIES_NV_LAYOUT);
 pub static DISPLAY_MODE_STEREO_PROPERTIES_NV_LAYOUT: Layout = Layout {
     name: "VkDisplayModeStereoPropertiesNV",
     size: 24,
@@ -44,15 +42,15 @@ pub static DISPLAY_MODE_STEREO_PROPERTIES_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("hdmi3DSupported", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "hdmi3DSupported", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(DisplaySurfaceStereoTypeNV, i32);

@@ -2,13 +2,12 @@
 // VK_NV_extended_sparse_address_space.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceExtendedSparseAddressSpaceFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub extended_sparse_address_space: Bool32,
 }
-structure!(PhysicalDeviceExtendedSparseAddressSpaceFeaturesNV, PHYSICAL_DEVICE_EXTENDED_SPARSE_ADDRESS_SPACE_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceExtendedSparseAddressSpaceFeaturesNV, PHYSICAL_DEVICE_EXTENDED_SPARSE_ADDRESS_SPACE_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_EXTENDED_SPARSE_ADDRESS_SPACE_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceExtendedSparseAddressSpaceFeaturesNV",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_EXTENDED_SPARSE_ADDRESS_SPACE_FEATURES_NV_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("extendedSparseAddressSpace", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "extendedSparseAddressSpace", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceExtendedSparseAddressSpacePropertiesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -37,7 +35,7 @@ pub struct PhysicalDeviceExtendedSparseAddressSpacePropertiesNV {
     pub extended_sparse_image_usage_flags: ImageUsageFlags,
     pub extended_sparse_buffer_usage_flags: BufferUsageFlags,
 }
-structure!(PhysicalDeviceExtendedSparseAddressSpacePropertiesNV, PHYSICAL_DEVICE_EXTENDED_SPARSE_ADDRESS_SPACE_PROPERTIES_NV_LAYOUT, 32);
+structure!(PhysicalDeviceExtendedSparseAddressSpacePropertiesNV, PHYSICAL_DEVICE_EXTENDED_SPARSE_ADDRESS_SPACE_PROPERTIES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_EXTENDED_SPARSE_ADDRESS_SPACE_PROPERTIES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceExtendedSparseAddressSpacePropertiesNV",
     size: 32,
@@ -46,15 +44,15 @@ pub static PHYSICAL_DEVICE_EXTENDED_SPARSE_ADDRESS_SPACE_PROPERTIES_NV_LAYOUT: L
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("extendedSparseAddressSpaceSize", 16, 1, Ty::U64),
-        f("extendedSparseImageUsageFlags", 24, 1, Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM)),
-        f("extendedSparseBufferUsageFlags", 28, 1, Ty::Flags(&BUFFER_USAGE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "extendedSparseAddressSpaceSize", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedSparseImageUsageFlags", at: 24, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extendedSparseBufferUsageFlags", at: 28, ty: Ty::Flags(&BUFFER_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

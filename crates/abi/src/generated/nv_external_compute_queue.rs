@@ -4,13 +4,12 @@
 newtype!(ExternalComputeQueueNV, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExternalComputeQueueDeviceCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub reserved_external_queues: u32,
 }
-structure!(ExternalComputeQueueDeviceCreateInfoNV, EXTERNAL_COMPUTE_QUEUE_DEVICE_CREATE_INFO_NV_LAYOUT, 24);
+structure!(ExternalComputeQueueDeviceCreateInfoNV, EXTERNAL_COMPUTE_QUEUE_DEVICE_CREATE_INFO_NV_LAYOUT);
 pub static EXTERNAL_COMPUTE_QUEUE_DEVICE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkExternalComputeQueueDeviceCreateInfoNV",
     size: 24,
@@ -19,25 +18,24 @@ pub static EXTERNAL_COMPUTE_QUEUE_DEVICE_CREATE_INFO_NV_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("reservedExternalQueues", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reservedExternalQueues", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExternalComputeQueueCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub preferred_queue: Queue,
 }
-structure!(ExternalComputeQueueCreateInfoNV, EXTERNAL_COMPUTE_QUEUE_CREATE_INFO_NV_LAYOUT, 24);
+structure!(ExternalComputeQueueCreateInfoNV, EXTERNAL_COMPUTE_QUEUE_CREATE_INFO_NV_LAYOUT);
 pub static EXTERNAL_COMPUTE_QUEUE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkExternalComputeQueueCreateInfoNV",
     size: 24,
@@ -46,26 +44,25 @@ pub static EXTERNAL_COMPUTE_QUEUE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("preferredQueue", 16, 1, Ty::Handle(HandleType::Queue)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "preferredQueue", at: 16, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Queue },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExternalComputeQueueDataParamsNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub device_index: u32,
 }
-structure!(ExternalComputeQueueDataParamsNV, EXTERNAL_COMPUTE_QUEUE_DATA_PARAMS_NV_LAYOUT, 24);
+structure!(ExternalComputeQueueDataParamsNV, EXTERNAL_COMPUTE_QUEUE_DATA_PARAMS_NV_LAYOUT);
 pub static EXTERNAL_COMPUTE_QUEUE_DATA_PARAMS_NV_LAYOUT: Layout = Layout {
     name: "VkExternalComputeQueueDataParamsNV",
     size: 24,
@@ -74,26 +71,25 @@ pub static EXTERNAL_COMPUTE_QUEUE_DATA_PARAMS_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("deviceIndex", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "deviceIndex", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceExternalComputeQueuePropertiesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub external_data_size: u32,
     pub max_external_queues: u32,
 }
-structure!(PhysicalDeviceExternalComputeQueuePropertiesNV, PHYSICAL_DEVICE_EXTERNAL_COMPUTE_QUEUE_PROPERTIES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceExternalComputeQueuePropertiesNV, PHYSICAL_DEVICE_EXTERNAL_COMPUTE_QUEUE_PROPERTIES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_EXTERNAL_COMPUTE_QUEUE_PROPERTIES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceExternalComputeQueuePropertiesNV",
     size: 24,
@@ -102,27 +98,26 @@ pub static PHYSICAL_DEVICE_EXTERNAL_COMPUTE_QUEUE_PROPERTIES_NV_LAYOUT: Layout =
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("externalDataSize", 16, 1, Ty::U32),
-        f("maxExternalQueues", 20, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "externalDataSize", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxExternalQueues", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateExternalComputeQueueNVParams {
     pub device: Device,
     pub p_create_info: Ptr<ExternalComputeQueueCreateInfoNV>,
     pub p_allocator: Ptr<Opaque>,
     pub p_external_queue: Ptr<ExternalComputeQueueNV>,
 }
-structure!(CreateExternalComputeQueueNVParams, CREATE_EXTERNAL_COMPUTE_QUEUE_NV_PARAMS_LAYOUT, 32);
+image!(CreateExternalComputeQueueNVParams, CREATE_EXTERNAL_COMPUTE_QUEUE_NV_PARAMS_LAYOUT);
 pub static CREATE_EXTERNAL_COMPUTE_QUEUE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateExternalComputeQueueNV",
     size: 32,
@@ -131,10 +126,10 @@ pub static CREATE_EXTERNAL_COMPUTE_QUEUE_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_COMPUTE_QUEUE_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pExternalQueue", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ExternalComputeQueueNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_COMPUTE_QUEUE_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pExternalQueue", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ExternalComputeQueueNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -147,12 +142,11 @@ pub static CREATE_EXTERNAL_COMPUTE_QUEUE_NV_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateExternalComputeQueueNVOutputs {
     pub result: Result,
     pub p_external_queue: Ptr<ExternalComputeQueueNV>,
 }
-structure!(CreateExternalComputeQueueNVOutputs, CREATE_EXTERNAL_COMPUTE_QUEUE_NV_OUTPUTS_LAYOUT, 16);
+image!(CreateExternalComputeQueueNVOutputs, CREATE_EXTERNAL_COMPUTE_QUEUE_NV_OUTPUTS_LAYOUT);
 pub static CREATE_EXTERNAL_COMPUTE_QUEUE_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateExternalComputeQueueNV:outputs",
     size: 16,
@@ -161,13 +155,13 @@ pub static CREATE_EXTERNAL_COMPUTE_QUEUE_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pExternalQueue", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ExternalComputeQueueNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalQueue", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::ExternalComputeQueueNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::ExternalComputeQueueNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateExternalComputeQueueNV = unsafe extern "system" fn(Device, Ptr<ExternalComputeQueueCreateInfoNV>, Ptr<Opaque>, Ptr<ExternalComputeQueueNV>) -> Result;
@@ -185,13 +179,12 @@ pub static CREATE_EXTERNAL_COMPUTE_QUEUE_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyExternalComputeQueueNVParams {
     pub device: Device,
     pub external_queue: ExternalComputeQueueNV,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyExternalComputeQueueNVParams, DESTROY_EXTERNAL_COMPUTE_QUEUE_NV_PARAMS_LAYOUT, 24);
+image!(DestroyExternalComputeQueueNVParams, DESTROY_EXTERNAL_COMPUTE_QUEUE_NV_PARAMS_LAYOUT);
 pub static DESTROY_EXTERNAL_COMPUTE_QUEUE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyExternalComputeQueueNV",
     size: 24,
@@ -200,9 +193,9 @@ pub static DESTROY_EXTERNAL_COMPUTE_QUEUE_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("externalQueue", 8, 1, Ty::Handle(HandleType::ExternalComputeQueueNV)),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "externalQueue", at: 8, ty: Ty::Handle(HandleType::ExternalComputeQueueNV), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -223,13 +216,12 @@ pub static DESTROY_EXTERNAL_COMPUTE_QUEUE_NV_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetExternalComputeQueueDataNVParams {
     pub external_queue: ExternalComputeQueueNV,
     pub params: Ptr<ExternalComputeQueueDataParamsNV>,
     pub p_data: Ptr<Opaque>,
 }
-structure!(GetExternalComputeQueueDataNVParams, GET_EXTERNAL_COMPUTE_QUEUE_DATA_NV_PARAMS_LAYOUT, 24);
+image!(GetExternalComputeQueueDataNVParams, GET_EXTERNAL_COMPUTE_QUEUE_DATA_NV_PARAMS_LAYOUT);
 pub static GET_EXTERNAL_COMPUTE_QUEUE_DATA_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetExternalComputeQueueDataNV",
     size: 24,
@@ -238,9 +230,9 @@ pub static GET_EXTERNAL_COMPUTE_QUEUE_DATA_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("externalQueue", 0, 1, Ty::Handle(HandleType::ExternalComputeQueueNV)),
-        f("params", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_COMPUTE_QUEUE_DATA_PARAMS_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
-        f("pData", 16, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "externalQueue", at: 0, ty: Ty::Handle(HandleType::ExternalComputeQueueNV), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "params", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_COMPUTE_QUEUE_DATA_PARAMS_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::ExternalComputeQueueNV },
@@ -252,12 +244,11 @@ pub static GET_EXTERNAL_COMPUTE_QUEUE_DATA_NV_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetExternalComputeQueueDataNVOutputs {
     pub params: Ptr<ExternalComputeQueueDataParamsNV>,
     pub p_data: Ptr<Opaque>,
 }
-structure!(GetExternalComputeQueueDataNVOutputs, GET_EXTERNAL_COMPUTE_QUEUE_DATA_NV_OUTPUTS_LAYOUT, 16);
+image!(GetExternalComputeQueueDataNVOutputs, GET_EXTERNAL_COMPUTE_QUEUE_DATA_NV_OUTPUTS_LAYOUT);
 pub static GET_EXTERNAL_COMPUTE_QUEUE_DATA_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetExternalComputeQueueDataNV:outputs",
     size: 16,
@@ -266,8 +257,8 @@ pub static GET_EXTERNAL_COMPUTE_QUEUE_DATA_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("params", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_COMPUTE_QUEUE_DATA_PARAMS_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
-        f("pData", 8, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "params", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_COMPUTE_QUEUE_DATA_PARAMS_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&EXTERNAL_COMPUTE_QUEUE_DATA_PARAMS_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },

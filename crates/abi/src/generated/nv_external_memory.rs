@@ -2,13 +2,12 @@
 // VK_NV_external_memory.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExternalMemoryImageCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub handle_types: ExternalMemoryHandleTypeFlagsNV,
 }
-structure!(ExternalMemoryImageCreateInfoNV, EXTERNAL_MEMORY_IMAGE_CREATE_INFO_NV_LAYOUT, 24);
+structure!(ExternalMemoryImageCreateInfoNV, EXTERNAL_MEMORY_IMAGE_CREATE_INFO_NV_LAYOUT);
 pub static EXTERNAL_MEMORY_IMAGE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkExternalMemoryImageCreateInfoNV",
     size: 24,
@@ -17,25 +16,24 @@ pub static EXTERNAL_MEMORY_IMAGE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("handleTypes", 16, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_NV_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handleTypes", at: 16, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExportMemoryAllocateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub handle_types: ExternalMemoryHandleTypeFlagsNV,
 }
-structure!(ExportMemoryAllocateInfoNV, EXPORT_MEMORY_ALLOCATE_INFO_NV_LAYOUT, 24);
+structure!(ExportMemoryAllocateInfoNV, EXPORT_MEMORY_ALLOCATE_INFO_NV_LAYOUT);
 pub static EXPORT_MEMORY_ALLOCATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkExportMemoryAllocateInfoNV",
     size: 24,
@@ -44,13 +42,13 @@ pub static EXPORT_MEMORY_ALLOCATE_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("handleTypes", 16, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_NV_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handleTypes", at: 16, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,14 +2,13 @@
 // VK_NV_external_memory_capabilities.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExternalImageFormatPropertiesNV {
     pub image_format_properties: ImageFormatProperties,
     pub external_memory_features: ExternalMemoryFeatureFlagsNV,
     pub export_from_imported_handle_types: ExternalMemoryHandleTypeFlagsNV,
     pub compatible_handle_types: ExternalMemoryHandleTypeFlagsNV,
 }
-structure!(ExternalImageFormatPropertiesNV, EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT, 48);
+structure!(ExternalImageFormatPropertiesNV, EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT);
 pub static EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT: Layout = Layout {
     name: "VkExternalImageFormatPropertiesNV",
     size: 48,
@@ -18,13 +17,13 @@ pub static EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("imageFormatProperties", 0, 1, Ty::Struct(&IMAGE_FORMAT_PROPERTIES_LAYOUT)),
-        f("externalMemoryFeatures", 32, 1, Ty::Flags(&EXTERNAL_MEMORY_FEATURE_FLAG_BITS_NV_ENUM)).optional(),
-        f("exportFromImportedHandleTypes", 36, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_NV_ENUM)).optional(),
-        f("compatibleHandleTypes", 40, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_NV_ENUM)).optional(),
+        Field { name: "imageFormatProperties", at: 0, ty: Ty::Struct(&IMAGE_FORMAT_PROPERTIES_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "externalMemoryFeatures", at: 32, ty: Ty::Flags(&EXTERNAL_MEMORY_FEATURE_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "exportFromImportedHandleTypes", at: 36, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "compatibleHandleTypes", at: 40, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(44, 4)],
+    gaps: &[Span { at: 44, size: 4 }],
     keep: &[],
 };
 
@@ -65,7 +64,6 @@ pub static EXTERNAL_MEMORY_FEATURE_FLAG_BITS_NV_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceExternalImageFormatPropertiesNVParams {
     pub physical_device: PhysicalDevice,
     pub format: Format,
@@ -76,7 +74,7 @@ pub struct GetPhysicalDeviceExternalImageFormatPropertiesNVParams {
     pub external_handle_type: ExternalMemoryHandleTypeFlagsNV,
     pub p_external_image_format_properties: Ptr<ExternalImageFormatPropertiesNV>,
 }
-structure!(GetPhysicalDeviceExternalImageFormatPropertiesNVParams, GET_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_PARAMS_LAYOUT, 40);
+image!(GetPhysicalDeviceExternalImageFormatPropertiesNVParams, GET_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceExternalImageFormatPropertiesNV",
     size: 40,
@@ -85,14 +83,14 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_PARAMS_LAYOUT
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("format", 8, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("type", 12, 1, Ty::Enum(&IMAGE_TYPE_ENUM)),
-        f("tiling", 16, 1, Ty::Enum(&IMAGE_TILING_ENUM)),
-        f("usage", 20, 1, Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM)),
-        f("flags", 24, 1, Ty::Flags(&IMAGE_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("externalHandleType", 28, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_NV_ENUM)).optional(),
-        f("pExternalImageFormatProperties", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "format", at: 8, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "type", at: 12, ty: Ty::Enum(&IMAGE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tiling", at: 16, ty: Ty::Enum(&IMAGE_TILING_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "usage", at: 20, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 24, ty: Ty::Flags(&IMAGE_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "externalHandleType", at: 28, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pExternalImageFormatProperties", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
@@ -103,12 +101,11 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_PARAMS_LAYOUT
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceExternalImageFormatPropertiesNVOutputs {
     pub result: Result,
     pub p_external_image_format_properties: Ptr<ExternalImageFormatPropertiesNV>,
 }
-structure!(GetPhysicalDeviceExternalImageFormatPropertiesNVOutputs, GET_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_OUTPUTS_LAYOUT, 16);
+image!(GetPhysicalDeviceExternalImageFormatPropertiesNVOutputs, GET_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceExternalImageFormatPropertiesNV:outputs",
     size: 16,
@@ -117,13 +114,13 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_OUTPUTS_LAYOU
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pExternalImageFormatProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalImageFormatProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceExternalImageFormatPropertiesNV = unsafe extern "system" fn(PhysicalDevice, Format, ImageType, ImageTiling, ImageUsageFlags, ImageCreateFlags, ExternalMemoryHandleTypeFlagsNV, Ptr<ExternalImageFormatPropertiesNV>) -> Result;

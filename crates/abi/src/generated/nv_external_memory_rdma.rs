@@ -2,14 +2,13 @@
 // VK_NV_external_memory_rdma.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryGetRemoteAddressInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub memory: DeviceMemory,
     pub handle_type: ExternalMemoryHandleTypeFlagBits,
 }
-structure!(MemoryGetRemoteAddressInfoNV, MEMORY_GET_REMOTE_ADDRESS_INFO_NV_LAYOUT, 32);
+structure!(MemoryGetRemoteAddressInfoNV, MEMORY_GET_REMOTE_ADDRESS_INFO_NV_LAYOUT);
 pub static MEMORY_GET_REMOTE_ADDRESS_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkMemoryGetRemoteAddressInfoNV",
     size: 32,
@@ -18,27 +17,26 @@ pub static MEMORY_GET_REMOTE_ADDRESS_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memory", 16, 1, Ty::Handle(HandleType::DeviceMemory)),
-        f("handleType", 24, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memory", at: 16, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "handleType", at: 24, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceExternalMemoryRDMAFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub external_memory_rdma: Bool32,
 }
-structure!(PhysicalDeviceExternalMemoryRDMAFeaturesNV, PHYSICAL_DEVICE_EXTERNAL_MEMORY_RDMA_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceExternalMemoryRDMAFeaturesNV, PHYSICAL_DEVICE_EXTERNAL_MEMORY_RDMA_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_EXTERNAL_MEMORY_RDMA_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceExternalMemoryRDMAFeaturesNV",
     size: 24,
@@ -47,25 +45,24 @@ pub static PHYSICAL_DEVICE_EXTERNAL_MEMORY_RDMA_FEATURES_NV_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("externalMemoryRDMA", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "externalMemoryRDMA", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryRemoteAddressNVParams {
     pub device: Device,
     pub p_memory_get_remote_address_info: Ptr<MemoryGetRemoteAddressInfoNV>,
     pub p_address: Ptr<Opaque>,
 }
-structure!(GetMemoryRemoteAddressNVParams, GET_MEMORY_REMOTE_ADDRESS_NV_PARAMS_LAYOUT, 24);
+image!(GetMemoryRemoteAddressNVParams, GET_MEMORY_REMOTE_ADDRESS_NV_PARAMS_LAYOUT);
 pub static GET_MEMORY_REMOTE_ADDRESS_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryRemoteAddressNV",
     size: 24,
@@ -74,9 +71,9 @@ pub static GET_MEMORY_REMOTE_ADDRESS_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pMemoryGetRemoteAddressInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_GET_REMOTE_ADDRESS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAddress", 16, 1, Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryGetRemoteAddressInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_GET_REMOTE_ADDRESS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAddress", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -88,12 +85,11 @@ pub static GET_MEMORY_REMOTE_ADDRESS_NV_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryRemoteAddressNVOutputs {
     pub result: Result,
     pub p_address: Ptr<Opaque>,
 }
-structure!(GetMemoryRemoteAddressNVOutputs, GET_MEMORY_REMOTE_ADDRESS_NV_OUTPUTS_LAYOUT, 16);
+image!(GetMemoryRemoteAddressNVOutputs, GET_MEMORY_REMOTE_ADDRESS_NV_OUTPUTS_LAYOUT);
 pub static GET_MEMORY_REMOTE_ADDRESS_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryRemoteAddressNV:outputs",
     size: 16,
@@ -102,13 +98,13 @@ pub static GET_MEMORY_REMOTE_ADDRESS_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pAddress", 8, 1, Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAddress", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetMemoryRemoteAddressNV = unsafe extern "system" fn(Device, Ptr<MemoryGetRemoteAddressInfoNV>, Ptr<Opaque>) -> Result;

@@ -2,14 +2,13 @@
 // VK_NV_external_memory_win32.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImportMemoryWin32HandleInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub handle_type: ExternalMemoryHandleTypeFlagsNV,
     pub handle: u64,
 }
-structure!(ImportMemoryWin32HandleInfoNV, IMPORT_MEMORY_WIN32_HANDLE_INFO_NV_LAYOUT, 32);
+structure!(ImportMemoryWin32HandleInfoNV, IMPORT_MEMORY_WIN32_HANDLE_INFO_NV_LAYOUT);
 pub static IMPORT_MEMORY_WIN32_HANDLE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkImportMemoryWin32HandleInfoNV",
     size: 32,
@@ -18,28 +17,27 @@ pub static IMPORT_MEMORY_WIN32_HANDLE_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("handleType", 16, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_NV_ENUM)).optional(),
-        f("handle", 24, 1, Ty::Opaque).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handleType", at: 16, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "handle", at: 24, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 24 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExportMemoryWin32HandleInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_attributes: Ptr<Opaque>,
     pub dw_access: u32,
 }
-structure!(ExportMemoryWin32HandleInfoNV, EXPORT_MEMORY_WIN32_HANDLE_INFO_NV_LAYOUT, 32);
+structure!(ExportMemoryWin32HandleInfoNV, EXPORT_MEMORY_WIN32_HANDLE_INFO_NV_LAYOUT);
 pub static EXPORT_MEMORY_WIN32_HANDLE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkExportMemoryWin32HandleInfoNV",
     size: 32,
@@ -48,28 +46,27 @@ pub static EXPORT_MEMORY_WIN32_HANDLE_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pAttributes", 16, 1, Ty::Opaque).optional(),
-        f("dwAccess", 24, 1, Ty::U32).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pAttributes", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dwAccess", at: 24, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 16 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryWin32HandleNVParams {
     pub device: Device,
     pub memory: DeviceMemory,
     pub handle_type: ExternalMemoryHandleTypeFlagsNV,
     pub p_handle: Ptr<Opaque>,
 }
-structure!(GetMemoryWin32HandleNVParams, GET_MEMORY_WIN32_HANDLE_NV_PARAMS_LAYOUT, 32);
+image!(GetMemoryWin32HandleNVParams, GET_MEMORY_WIN32_HANDLE_NV_PARAMS_LAYOUT);
 pub static GET_MEMORY_WIN32_HANDLE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryWin32HandleNV",
     size: 32,
@@ -78,27 +75,26 @@ pub static GET_MEMORY_WIN32_HANDLE_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("memory", 8, 1, Ty::Handle(HandleType::DeviceMemory)),
-        f("handleType", 16, 1, Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_NV_ENUM)),
-        f("pHandle", 24, 1, Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memory", at: 8, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "handleType", at: 16, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHandle", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::DeviceMemory },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryWin32HandleNVOutputs {
     pub result: Result,
     pub p_handle: Ptr<Opaque>,
 }
-structure!(GetMemoryWin32HandleNVOutputs, GET_MEMORY_WIN32_HANDLE_NV_OUTPUTS_LAYOUT, 16);
+image!(GetMemoryWin32HandleNVOutputs, GET_MEMORY_WIN32_HANDLE_NV_OUTPUTS_LAYOUT);
 pub static GET_MEMORY_WIN32_HANDLE_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryWin32HandleNV:outputs",
     size: 16,
@@ -107,13 +103,13 @@ pub static GET_MEMORY_WIN32_HANDLE_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pHandle", 8, 1, Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHandle", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetMemoryWin32HandleNV = unsafe extern "system" fn(Device, DeviceMemory, ExternalMemoryHandleTypeFlagsNV, Ptr<Opaque>) -> Result;

@@ -2,7 +2,6 @@
 // VK_NV_fragment_coverage_to_color.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineCoverageToColorStateCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct PipelineCoverageToColorStateCreateInfoNV {
     pub coverage_to_color_enable: Bool32,
     pub coverage_to_color_location: u32,
 }
-structure!(PipelineCoverageToColorStateCreateInfoNV, PIPELINE_COVERAGE_TO_COLOR_STATE_CREATE_INFO_NV_LAYOUT, 32);
+structure!(PipelineCoverageToColorStateCreateInfoNV, PIPELINE_COVERAGE_TO_COLOR_STATE_CREATE_INFO_NV_LAYOUT);
 pub static PIPELINE_COVERAGE_TO_COLOR_STATE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkPipelineCoverageToColorStateCreateInfoNV",
     size: 32,
@@ -19,17 +18,17 @@ pub static PIPELINE_COVERAGE_TO_COLOR_STATE_CREATE_INFO_NV_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("coverageToColorEnable", 20, 1, Ty::Bool32),
-        f("coverageToColorLocation", 24, 1, Ty::U32).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "coverageToColorEnable", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "coverageToColorLocation", at: 24, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(PipelineCoverageToColorStateCreateFlagsNV, u32);

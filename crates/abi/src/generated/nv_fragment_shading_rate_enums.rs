@@ -2,7 +2,6 @@
 // VK_NV_fragment_shading_rate_enums.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceFragmentShadingRateEnumsFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct PhysicalDeviceFragmentShadingRateEnumsFeaturesNV {
     pub supersample_fragment_shading_rates: Bool32,
     pub no_invocation_fragment_shading_rates: Bool32,
 }
-structure!(PhysicalDeviceFragmentShadingRateEnumsFeaturesNV, PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_ENUMS_FEATURES_NV_LAYOUT, 32);
+structure!(PhysicalDeviceFragmentShadingRateEnumsFeaturesNV, PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_ENUMS_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_ENUMS_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceFragmentShadingRateEnumsFeaturesNV",
     size: 32,
@@ -19,27 +18,26 @@ pub static PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_ENUMS_FEATURES_NV_LAYOUT: Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("fragmentShadingRateEnums", 16, 1, Ty::Bool32),
-        f("supersampleFragmentShadingRates", 20, 1, Ty::Bool32),
-        f("noInvocationFragmentShadingRates", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "fragmentShadingRateEnums", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "supersampleFragmentShadingRates", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "noInvocationFragmentShadingRates", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceFragmentShadingRateEnumsPropertiesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_fragment_shading_rate_invocation_count: SampleCountFlagBits,
 }
-structure!(PhysicalDeviceFragmentShadingRateEnumsPropertiesNV, PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_ENUMS_PROPERTIES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceFragmentShadingRateEnumsPropertiesNV, PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_ENUMS_PROPERTIES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_ENUMS_PROPERTIES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceFragmentShadingRateEnumsPropertiesNV",
     size: 24,
@@ -48,19 +46,18 @@ pub static PHYSICAL_DEVICE_FRAGMENT_SHADING_RATE_ENUMS_PROPERTIES_NV_LAYOUT: Lay
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxFragmentShadingRateInvocationCount", 16, 1, Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxFragmentShadingRateInvocationCount", at: 16, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineFragmentShadingRateEnumStateCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -68,7 +65,7 @@ pub struct PipelineFragmentShadingRateEnumStateCreateInfoNV {
     pub shading_rate: FragmentShadingRateNV,
     pub combiner_ops: [FragmentShadingRateCombinerOpKHR; 2],
 }
-structure!(PipelineFragmentShadingRateEnumStateCreateInfoNV, PIPELINE_FRAGMENT_SHADING_RATE_ENUM_STATE_CREATE_INFO_NV_LAYOUT, 32);
+structure!(PipelineFragmentShadingRateEnumStateCreateInfoNV, PIPELINE_FRAGMENT_SHADING_RATE_ENUM_STATE_CREATE_INFO_NV_LAYOUT);
 pub static PIPELINE_FRAGMENT_SHADING_RATE_ENUM_STATE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkPipelineFragmentShadingRateEnumStateCreateInfoNV",
     size: 32,
@@ -77,17 +74,17 @@ pub static PIPELINE_FRAGMENT_SHADING_RATE_ENUM_STATE_CREATE_INFO_NV_LAYOUT: Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shadingRateType", 16, 1, Ty::Enum(&FRAGMENT_SHADING_RATE_TYPE_NV_ENUM)),
-        f("shadingRate", 20, 1, Ty::Enum(&FRAGMENT_SHADING_RATE_NV_ENUM)),
-        f("combinerOps", 24, 2, Ty::Enum(&FRAGMENT_SHADING_RATE_COMBINER_OP_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shadingRateType", at: 16, ty: Ty::Enum(&FRAGMENT_SHADING_RATE_TYPE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shadingRate", at: 20, ty: Ty::Enum(&FRAGMENT_SHADING_RATE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "combinerOps", at: 24, ty: Ty::Enum(&FRAGMENT_SHADING_RATE_COMBINER_OP_KHR_ENUM), count: 2, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(FragmentShadingRateNV, i32);
@@ -139,13 +136,12 @@ pub static FRAGMENT_SHADING_RATE_TYPE_NV_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetFragmentShadingRateEnumNVParams {
     pub command_buffer: CommandBuffer,
     pub shading_rate: FragmentShadingRateNV,
     pub combiner_ops: Ptr<FragmentShadingRateCombinerOpKHR>,
 }
-structure!(CmdSetFragmentShadingRateEnumNVParams, CMD_SET_FRAGMENT_SHADING_RATE_ENUM_NV_PARAMS_LAYOUT, 24);
+image!(CmdSetFragmentShadingRateEnumNVParams, CMD_SET_FRAGMENT_SHADING_RATE_ENUM_NV_PARAMS_LAYOUT);
 pub static CMD_SET_FRAGMENT_SHADING_RATE_ENUM_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetFragmentShadingRateEnumNV",
     size: 24,
@@ -154,15 +150,15 @@ pub static CMD_SET_FRAGMENT_SHADING_RATE_ENUM_NV_PARAMS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("shadingRate", 8, 1, Ty::Enum(&FRAGMENT_SHADING_RATE_NV_ENUM)),
-        f("combinerOps", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(2), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "shadingRate", at: 8, ty: Ty::Enum(&FRAGMENT_SHADING_RATE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "combinerOps", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(2), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(2), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnCmdSetFragmentShadingRateEnumNV = unsafe extern "system" fn(CommandBuffer, FragmentShadingRateNV, Ptr<FragmentShadingRateCombinerOpKHR>);

@@ -2,7 +2,6 @@
 // VK_NV_framebuffer_mixed_samples.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineCoverageModulationStateCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -12,7 +11,7 @@ pub struct PipelineCoverageModulationStateCreateInfoNV {
     pub coverage_modulation_table_count: u32,
     pub p_coverage_modulation_table: Ptr<f32>,
 }
-structure!(PipelineCoverageModulationStateCreateInfoNV, PIPELINE_COVERAGE_MODULATION_STATE_CREATE_INFO_NV_LAYOUT, 40);
+structure!(PipelineCoverageModulationStateCreateInfoNV, PIPELINE_COVERAGE_MODULATION_STATE_CREATE_INFO_NV_LAYOUT);
 pub static PIPELINE_COVERAGE_MODULATION_STATE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkPipelineCoverageModulationStateCreateInfoNV",
     size: 40,
@@ -21,20 +20,20 @@ pub static PIPELINE_COVERAGE_MODULATION_STATE_CREATE_INFO_NV_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("coverageModulationMode", 20, 1, Ty::Enum(&COVERAGE_MODULATION_MODE_NV_ENUM)),
-        f("coverageModulationTableEnable", 24, 1, Ty::Bool32),
-        f("coverageModulationTableCount", 28, 1, Ty::U32).optional(),
-        f("pCoverageModulationTable", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(28, 4)), read: Read::Rule(ReadRule::CoverageTable), direction: Direction::In, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "coverageModulationMode", at: 20, ty: Ty::Enum(&COVERAGE_MODULATION_MODE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "coverageModulationTableEnable", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "coverageModulationTableCount", at: 28, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCoverageModulationTable", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Rule(ReadRule::CoverageTable), direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(28, 4)), read: Read::Rule(ReadRule::CoverageTable), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Rule(ReadRule::CoverageTable), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(28, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 28, size: 4 }],
 };
 
 newtype!(PipelineCoverageModulationStateCreateFlagsNV, u32);

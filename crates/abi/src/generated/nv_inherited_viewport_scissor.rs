@@ -2,13 +2,12 @@
 // VK_NV_inherited_viewport_scissor.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceInheritedViewportScissorFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub inherited_viewport_scissor2_d: Bool32,
 }
-structure!(PhysicalDeviceInheritedViewportScissorFeaturesNV, PHYSICAL_DEVICE_INHERITED_VIEWPORT_SCISSOR_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceInheritedViewportScissorFeaturesNV, PHYSICAL_DEVICE_INHERITED_VIEWPORT_SCISSOR_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_INHERITED_VIEWPORT_SCISSOR_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceInheritedViewportScissorFeaturesNV",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_INHERITED_VIEWPORT_SCISSOR_FEATURES_NV_LAYOUT: Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("inheritedViewportScissor2D", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "inheritedViewportScissor2D", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CommandBufferInheritanceViewportScissorInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -37,7 +35,7 @@ pub struct CommandBufferInheritanceViewportScissorInfoNV {
     pub viewport_depth_count: u32,
     pub p_viewport_depths: Ptr<Viewport>,
 }
-structure!(CommandBufferInheritanceViewportScissorInfoNV, COMMAND_BUFFER_INHERITANCE_VIEWPORT_SCISSOR_INFO_NV_LAYOUT, 32);
+structure!(CommandBufferInheritanceViewportScissorInfoNV, COMMAND_BUFFER_INHERITANCE_VIEWPORT_SCISSOR_INFO_NV_LAYOUT);
 pub static COMMAND_BUFFER_INHERITANCE_VIEWPORT_SCISSOR_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkCommandBufferInheritanceViewportScissorInfoNV",
     size: 32,
@@ -46,16 +44,16 @@ pub static COMMAND_BUFFER_INHERITANCE_VIEWPORT_SCISSOR_INFO_NV_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("viewportScissor2D", 16, 1, Ty::Bool32),
-        f("viewportDepthCount", 20, 1, Ty::U32),
-        f("pViewportDepths", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIEWPORT_LAYOUT), len: Len::At(here(20, 4)), read: Read::Rule(ReadRule::ViewportDepths), direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "viewportScissor2D", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "viewportDepthCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pViewportDepths", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIEWPORT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::ViewportDepths), direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIEWPORT_LAYOUT), len: Len::At(here(20, 4)), read: Read::Rule(ReadRule::ViewportDepths), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIEWPORT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::ViewportDepths), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(20, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
 };

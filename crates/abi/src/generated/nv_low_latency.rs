@@ -2,13 +2,12 @@
 // VK_NV_low_latency.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct QueryLowLatencySupportNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_queried_low_latency_data: Ptr<Opaque>,
 }
-structure!(QueryLowLatencySupportNV, QUERY_LOW_LATENCY_SUPPORT_NV_LAYOUT, 24);
+structure!(QueryLowLatencySupportNV, QUERY_LOW_LATENCY_SUPPORT_NV_LAYOUT);
 pub static QUERY_LOW_LATENCY_SUPPORT_NV_LAYOUT: Layout = Layout {
     name: "VkQueryLowLatencySupportNV",
     size: 24,
@@ -17,27 +16,26 @@ pub static QUERY_LOW_LATENCY_SUPPORT_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pQueriedLowLatencyData", 16, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pQueriedLowLatencyData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SetLatencySleepModeLegacyNVParams {
     pub device: Device,
     pub low_latency_mode: Bool32,
     pub low_latency_boost: Bool32,
     pub minimum_interval_us: u32,
 }
-structure!(SetLatencySleepModeLegacyNVParams, SET_LATENCY_SLEEP_MODE_LEGACY_NV_PARAMS_LAYOUT, 24);
+image!(SetLatencySleepModeLegacyNVParams, SET_LATENCY_SLEEP_MODE_LEGACY_NV_PARAMS_LAYOUT);
 pub static SET_LATENCY_SLEEP_MODE_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkSetLatencySleepModeLegacyNV",
     size: 24,
@@ -46,15 +44,15 @@ pub static SET_LATENCY_SLEEP_MODE_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("lowLatencyMode", 8, 1, Ty::Bool32),
-        f("lowLatencyBoost", 12, 1, Ty::Bool32),
-        f("minimumIntervalUs", 16, 1, Ty::U32),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "lowLatencyMode", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "lowLatencyBoost", at: 12, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minimumIntervalUs", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub type FnSetLatencySleepModeLegacyNV = unsafe extern "system" fn(Device, Bool32, Bool32, u32);
@@ -68,13 +66,12 @@ pub static SET_LATENCY_SLEEP_MODE_LEGACY_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct LatencySleepLegacyNVParams {
     pub device: Device,
     pub signal_semaphore: Semaphore,
     pub value: u64,
 }
-structure!(LatencySleepLegacyNVParams, LATENCY_SLEEP_LEGACY_NV_PARAMS_LAYOUT, 24);
+image!(LatencySleepLegacyNVParams, LATENCY_SLEEP_LEGACY_NV_PARAMS_LAYOUT);
 pub static LATENCY_SLEEP_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkLatencySleepLegacyNV",
     size: 24,
@@ -83,9 +80,9 @@ pub static LATENCY_SLEEP_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("signalSemaphore", 8, 1, Ty::Handle(HandleType::Semaphore)),
-        f("value", 16, 1, Ty::U64),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "signalSemaphore", at: 8, ty: Ty::Handle(HandleType::Semaphore), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "value", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -105,13 +102,12 @@ pub static LATENCY_SLEEP_LEGACY_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SetLatencyMarkerLegacyNVParams {
     pub device: Device,
     pub frame_id: u64,
     pub marker: u32,
 }
-structure!(SetLatencyMarkerLegacyNVParams, SET_LATENCY_MARKER_LEGACY_NV_PARAMS_LAYOUT, 24);
+image!(SetLatencyMarkerLegacyNVParams, SET_LATENCY_MARKER_LEGACY_NV_PARAMS_LAYOUT);
 pub static SET_LATENCY_MARKER_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkSetLatencyMarkerLegacyNV",
     size: 24,
@@ -120,14 +116,14 @@ pub static SET_LATENCY_MARKER_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("frameID", 8, 1, Ty::U64),
-        f("marker", 16, 1, Ty::U32),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "frameID", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "marker", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub type FnSetLatencyMarkerLegacyNV = unsafe extern "system" fn(Device, u64, u32);
@@ -141,12 +137,11 @@ pub static SET_LATENCY_MARKER_LEGACY_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetLatencyTimingsLegacyNVParams {
     pub device: Device,
     pub p_timings: Ptr<Opaque>,
 }
-structure!(GetLatencyTimingsLegacyNVParams, GET_LATENCY_TIMINGS_LEGACY_NV_PARAMS_LAYOUT, 16);
+image!(GetLatencyTimingsLegacyNVParams, GET_LATENCY_TIMINGS_LEGACY_NV_PARAMS_LAYOUT);
 pub static GET_LATENCY_TIMINGS_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetLatencyTimingsLegacyNV",
     size: 16,
@@ -155,8 +150,8 @@ pub static GET_LATENCY_TIMINGS_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pTimings", 8, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTimings", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -167,11 +162,10 @@ pub static GET_LATENCY_TIMINGS_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetLatencyTimingsLegacyNVOutputs {
     pub p_timings: Ptr<Opaque>,
 }
-structure!(GetLatencyTimingsLegacyNVOutputs, GET_LATENCY_TIMINGS_LEGACY_NV_OUTPUTS_LAYOUT, 8);
+image!(GetLatencyTimingsLegacyNVOutputs, GET_LATENCY_TIMINGS_LEGACY_NV_OUTPUTS_LAYOUT);
 pub static GET_LATENCY_TIMINGS_LEGACY_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetLatencyTimingsLegacyNV:outputs",
     size: 8,
@@ -180,7 +174,7 @@ pub static GET_LATENCY_TIMINGS_LEGACY_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pTimings", 0, 1, Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pTimings", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -203,12 +197,11 @@ pub static GET_LATENCY_TIMINGS_LEGACY_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct QueueNotifyOutOfBandLegacyNVParams {
     pub queue: Queue,
     pub queue_type: u32,
 }
-structure!(QueueNotifyOutOfBandLegacyNVParams, QUEUE_NOTIFY_OUT_OF_BAND_LEGACY_NV_PARAMS_LAYOUT, 16);
+image!(QueueNotifyOutOfBandLegacyNVParams, QUEUE_NOTIFY_OUT_OF_BAND_LEGACY_NV_PARAMS_LAYOUT);
 pub static QUEUE_NOTIFY_OUT_OF_BAND_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkQueueNotifyOutOfBandLegacyNV",
     size: 16,
@@ -217,13 +210,13 @@ pub static QUEUE_NOTIFY_OUT_OF_BAND_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("queue", 0, 1, Ty::Handle(HandleType::Queue)),
-        f("queueType", 8, 1, Ty::U32),
+        Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queueType", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Queue },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 pub type FnQueueNotifyOutOfBandLegacyNV = unsafe extern "system" fn(Queue, u32);
@@ -237,12 +230,11 @@ pub static QUEUE_NOTIFY_OUT_OF_BAND_LEGACY_NV_COMMAND: CommandDesc = CommandDesc
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetSleepStatusLegacyNVParams {
     pub device: Device,
     pub p_low_latency_mode: Ptr<Bool32>,
 }
-structure!(GetSleepStatusLegacyNVParams, GET_SLEEP_STATUS_LEGACY_NV_PARAMS_LAYOUT, 16);
+image!(GetSleepStatusLegacyNVParams, GET_SLEEP_STATUS_LEGACY_NV_PARAMS_LAYOUT);
 pub static GET_SLEEP_STATUS_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetSleepStatusLegacyNV",
     size: 16,
@@ -251,8 +243,8 @@ pub static GET_SLEEP_STATUS_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pLowLatencyMode", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLowLatencyMode", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -263,11 +255,10 @@ pub static GET_SLEEP_STATUS_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetSleepStatusLegacyNVOutputs {
     pub p_low_latency_mode: Ptr<Bool32>,
 }
-structure!(GetSleepStatusLegacyNVOutputs, GET_SLEEP_STATUS_LEGACY_NV_OUTPUTS_LAYOUT, 8);
+image!(GetSleepStatusLegacyNVOutputs, GET_SLEEP_STATUS_LEGACY_NV_OUTPUTS_LAYOUT);
 pub static GET_SLEEP_STATUS_LEGACY_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetSleepStatusLegacyNV:outputs",
     size: 8,
@@ -276,7 +267,7 @@ pub static GET_SLEEP_STATUS_LEGACY_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pLowLatencyMode", 0, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pLowLatencyMode", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -299,11 +290,10 @@ pub static GET_SLEEP_STATUS_LEGACY_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct ShutdownLatencyDeviceLegacyNVParams {
     pub device: Device,
 }
-structure!(ShutdownLatencyDeviceLegacyNVParams, SHUTDOWN_LATENCY_DEVICE_LEGACY_NV_PARAMS_LAYOUT, 8);
+image!(ShutdownLatencyDeviceLegacyNVParams, SHUTDOWN_LATENCY_DEVICE_LEGACY_NV_PARAMS_LAYOUT);
 pub static SHUTDOWN_LATENCY_DEVICE_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkShutdownLatencyDeviceLegacyNV",
     size: 8,
@@ -312,7 +302,7 @@ pub static SHUTDOWN_LATENCY_DEVICE_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },

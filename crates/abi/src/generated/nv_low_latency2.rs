@@ -2,7 +2,6 @@
 // VK_NV_low_latency2.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct LatencySleepModeInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct LatencySleepModeInfoNV {
     pub low_latency_boost: Bool32,
     pub minimum_interval_us: u32,
 }
-structure!(LatencySleepModeInfoNV, LATENCY_SLEEP_MODE_INFO_NV_LAYOUT, 32);
+structure!(LatencySleepModeInfoNV, LATENCY_SLEEP_MODE_INFO_NV_LAYOUT);
 pub static LATENCY_SLEEP_MODE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkLatencySleepModeInfoNV",
     size: 32,
@@ -19,28 +18,27 @@ pub static LATENCY_SLEEP_MODE_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("lowLatencyMode", 16, 1, Ty::Bool32),
-        f("lowLatencyBoost", 20, 1, Ty::Bool32),
-        f("minimumIntervalUs", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "lowLatencyMode", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "lowLatencyBoost", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minimumIntervalUs", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct LatencySleepInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub signal_semaphore: Semaphore,
     pub value: u64,
 }
-structure!(LatencySleepInfoNV, LATENCY_SLEEP_INFO_NV_LAYOUT, 32);
+structure!(LatencySleepInfoNV, LATENCY_SLEEP_INFO_NV_LAYOUT);
 pub static LATENCY_SLEEP_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkLatencySleepInfoNV",
     size: 32,
@@ -49,28 +47,27 @@ pub static LATENCY_SLEEP_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("signalSemaphore", 16, 1, Ty::Handle(HandleType::Semaphore)),
-        f("value", 24, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "signalSemaphore", at: 16, ty: Ty::Handle(HandleType::Semaphore), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "value", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Semaphore },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SetLatencyMarkerInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub present_id: u64,
     pub marker: LatencyMarkerNV,
 }
-structure!(SetLatencyMarkerInfoNV, SET_LATENCY_MARKER_INFO_NV_LAYOUT, 32);
+structure!(SetLatencyMarkerInfoNV, SET_LATENCY_MARKER_INFO_NV_LAYOUT);
 pub static SET_LATENCY_MARKER_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkSetLatencyMarkerInfoNV",
     size: 32,
@@ -79,27 +76,26 @@ pub static SET_LATENCY_MARKER_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("presentID", 16, 1, Ty::U64),
-        f("marker", 24, 1, Ty::Enum(&LATENCY_MARKER_NV_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "presentID", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "marker", at: 24, ty: Ty::Enum(&LATENCY_MARKER_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct GetLatencyMarkerInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub timing_count: u32,
     pub p_timings: Ptr<LatencyTimingsFrameReportNV>,
 }
-structure!(GetLatencyMarkerInfoNV, GET_LATENCY_MARKER_INFO_NV_LAYOUT, 32);
+structure!(GetLatencyMarkerInfoNV, GET_LATENCY_MARKER_INFO_NV_LAYOUT);
 pub static GET_LATENCY_MARKER_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkGetLatencyMarkerInfoNV",
     size: 32,
@@ -108,21 +104,20 @@ pub static GET_LATENCY_MARKER_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("timingCount", 16, 1, Ty::U32).optional(),
-        f("pTimings", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&LATENCY_TIMINGS_FRAME_REPORT_NV_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "timingCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pTimings", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&LATENCY_TIMINGS_FRAME_REPORT_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&LATENCY_TIMINGS_FRAME_REPORT_NV_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&LATENCY_TIMINGS_FRAME_REPORT_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct LatencyTimingsFrameReportNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -141,7 +136,7 @@ pub struct LatencyTimingsFrameReportNV {
     pub gpu_render_start_time_us: u64,
     pub gpu_render_end_time_us: u64,
 }
-structure!(LatencyTimingsFrameReportNV, LATENCY_TIMINGS_FRAME_REPORT_NV_LAYOUT, 128);
+structure!(LatencyTimingsFrameReportNV, LATENCY_TIMINGS_FRAME_REPORT_NV_LAYOUT);
 pub static LATENCY_TIMINGS_FRAME_REPORT_NV_LAYOUT: Layout = Layout {
     name: "VkLatencyTimingsFrameReportNV",
     size: 128,
@@ -150,38 +145,37 @@ pub static LATENCY_TIMINGS_FRAME_REPORT_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("presentID", 16, 1, Ty::U64),
-        f("inputSampleTimeUs", 24, 1, Ty::U64),
-        f("simStartTimeUs", 32, 1, Ty::U64),
-        f("simEndTimeUs", 40, 1, Ty::U64),
-        f("renderSubmitStartTimeUs", 48, 1, Ty::U64),
-        f("renderSubmitEndTimeUs", 56, 1, Ty::U64),
-        f("presentStartTimeUs", 64, 1, Ty::U64),
-        f("presentEndTimeUs", 72, 1, Ty::U64),
-        f("driverStartTimeUs", 80, 1, Ty::U64),
-        f("driverEndTimeUs", 88, 1, Ty::U64),
-        f("osRenderQueueStartTimeUs", 96, 1, Ty::U64),
-        f("osRenderQueueEndTimeUs", 104, 1, Ty::U64),
-        f("gpuRenderStartTimeUs", 112, 1, Ty::U64),
-        f("gpuRenderEndTimeUs", 120, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "presentID", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "inputSampleTimeUs", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "simStartTimeUs", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "simEndTimeUs", at: 40, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "renderSubmitStartTimeUs", at: 48, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "renderSubmitEndTimeUs", at: 56, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "presentStartTimeUs", at: 64, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "presentEndTimeUs", at: 72, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "driverStartTimeUs", at: 80, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "driverEndTimeUs", at: 88, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "osRenderQueueStartTimeUs", at: 96, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "osRenderQueueEndTimeUs", at: 104, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "gpuRenderStartTimeUs", at: 112, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "gpuRenderEndTimeUs", at: 120, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct LatencySubmissionPresentIdNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub present_id: u64,
 }
-structure!(LatencySubmissionPresentIdNV, LATENCY_SUBMISSION_PRESENT_ID_NV_LAYOUT, 24);
+structure!(LatencySubmissionPresentIdNV, LATENCY_SUBMISSION_PRESENT_ID_NV_LAYOUT);
 pub static LATENCY_SUBMISSION_PRESENT_ID_NV_LAYOUT: Layout = Layout {
     name: "VkLatencySubmissionPresentIdNV",
     size: 24,
@@ -190,25 +184,24 @@ pub static LATENCY_SUBMISSION_PRESENT_ID_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("presentID", 16, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "presentID", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SwapchainLatencyCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub latency_mode_enable: Bool32,
 }
-structure!(SwapchainLatencyCreateInfoNV, SWAPCHAIN_LATENCY_CREATE_INFO_NV_LAYOUT, 24);
+structure!(SwapchainLatencyCreateInfoNV, SWAPCHAIN_LATENCY_CREATE_INFO_NV_LAYOUT);
 pub static SWAPCHAIN_LATENCY_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkSwapchainLatencyCreateInfoNV",
     size: 24,
@@ -217,25 +210,24 @@ pub static SWAPCHAIN_LATENCY_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("latencyModeEnable", 16, 1, Ty::Bool32).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "latencyModeEnable", at: 16, ty: Ty::Bool32, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct OutOfBandQueueTypeInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub queue_type: OutOfBandQueueTypeNV,
 }
-structure!(OutOfBandQueueTypeInfoNV, OUT_OF_BAND_QUEUE_TYPE_INFO_NV_LAYOUT, 24);
+structure!(OutOfBandQueueTypeInfoNV, OUT_OF_BAND_QUEUE_TYPE_INFO_NV_LAYOUT);
 pub static OUT_OF_BAND_QUEUE_TYPE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkOutOfBandQueueTypeInfoNV",
     size: 24,
@@ -244,26 +236,25 @@ pub static OUT_OF_BAND_QUEUE_TYPE_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("queueType", 16, 1, Ty::Enum(&OUT_OF_BAND_QUEUE_TYPE_NV_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "queueType", at: 16, ty: Ty::Enum(&OUT_OF_BAND_QUEUE_TYPE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct LatencySurfaceCapabilitiesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub present_mode_count: u32,
     pub p_present_modes: Ptr<PresentModeKHR>,
 }
-structure!(LatencySurfaceCapabilitiesNV, LATENCY_SURFACE_CAPABILITIES_NV_LAYOUT, 32);
+structure!(LatencySurfaceCapabilitiesNV, LATENCY_SURFACE_CAPABILITIES_NV_LAYOUT);
 pub static LATENCY_SURFACE_CAPABILITIES_NV_LAYOUT: Layout = Layout {
     name: "VkLatencySurfaceCapabilitiesNV",
     size: 32,
@@ -272,17 +263,17 @@ pub static LATENCY_SURFACE_CAPABILITIES_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("presentModeCount", 16, 1, Ty::U32).optional(),
-        f("pPresentModes", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "presentModeCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPresentModes", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 newtype!(LatencyMarkerNV, i32);
@@ -334,13 +325,12 @@ pub static OUT_OF_BAND_QUEUE_TYPE_NV_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SetLatencySleepModeNVParams {
     pub device: Device,
     pub swapchain: SwapchainKHR,
     pub p_sleep_mode_info: Ptr<LatencySleepModeInfoNV>,
 }
-structure!(SetLatencySleepModeNVParams, SET_LATENCY_SLEEP_MODE_NV_PARAMS_LAYOUT, 24);
+image!(SetLatencySleepModeNVParams, SET_LATENCY_SLEEP_MODE_NV_PARAMS_LAYOUT);
 pub static SET_LATENCY_SLEEP_MODE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkSetLatencySleepModeNV",
     size: 24,
@@ -349,9 +339,9 @@ pub static SET_LATENCY_SLEEP_MODE_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("swapchain", 8, 1, Ty::Handle(HandleType::SwapchainKHR)),
-        f("pSleepModeInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&LATENCY_SLEEP_MODE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSleepModeInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&LATENCY_SLEEP_MODE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -363,11 +353,10 @@ pub static SET_LATENCY_SLEEP_MODE_NV_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SetLatencySleepModeNVOutputs {
     pub result: Result,
 }
-structure!(SetLatencySleepModeNVOutputs, SET_LATENCY_SLEEP_MODE_NV_OUTPUTS_LAYOUT, 8);
+image!(SetLatencySleepModeNVOutputs, SET_LATENCY_SLEEP_MODE_NV_OUTPUTS_LAYOUT);
 pub static SET_LATENCY_SLEEP_MODE_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkSetLatencySleepModeNV:outputs",
     size: 8,
@@ -376,10 +365,10 @@ pub static SET_LATENCY_SLEEP_MODE_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnSetLatencySleepModeNV = unsafe extern "system" fn(Device, SwapchainKHR, Ptr<LatencySleepModeInfoNV>) -> Result;
@@ -397,13 +386,12 @@ pub static SET_LATENCY_SLEEP_MODE_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct LatencySleepNVParams {
     pub device: Device,
     pub swapchain: SwapchainKHR,
     pub p_sleep_info: Ptr<LatencySleepInfoNV>,
 }
-structure!(LatencySleepNVParams, LATENCY_SLEEP_NV_PARAMS_LAYOUT, 24);
+image!(LatencySleepNVParams, LATENCY_SLEEP_NV_PARAMS_LAYOUT);
 pub static LATENCY_SLEEP_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkLatencySleepNV",
     size: 24,
@@ -412,9 +400,9 @@ pub static LATENCY_SLEEP_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("swapchain", 8, 1, Ty::Handle(HandleType::SwapchainKHR)),
-        f("pSleepInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&LATENCY_SLEEP_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSleepInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&LATENCY_SLEEP_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -426,11 +414,10 @@ pub static LATENCY_SLEEP_NV_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct LatencySleepNVOutputs {
     pub result: Result,
 }
-structure!(LatencySleepNVOutputs, LATENCY_SLEEP_NV_OUTPUTS_LAYOUT, 8);
+image!(LatencySleepNVOutputs, LATENCY_SLEEP_NV_OUTPUTS_LAYOUT);
 pub static LATENCY_SLEEP_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkLatencySleepNV:outputs",
     size: 8,
@@ -439,10 +426,10 @@ pub static LATENCY_SLEEP_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnLatencySleepNV = unsafe extern "system" fn(Device, SwapchainKHR, Ptr<LatencySleepInfoNV>) -> Result;
@@ -460,13 +447,12 @@ pub static LATENCY_SLEEP_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct SetLatencyMarkerNVParams {
     pub device: Device,
     pub swapchain: SwapchainKHR,
     pub p_latency_marker_info: Ptr<SetLatencyMarkerInfoNV>,
 }
-structure!(SetLatencyMarkerNVParams, SET_LATENCY_MARKER_NV_PARAMS_LAYOUT, 24);
+image!(SetLatencyMarkerNVParams, SET_LATENCY_MARKER_NV_PARAMS_LAYOUT);
 pub static SET_LATENCY_MARKER_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkSetLatencyMarkerNV",
     size: 24,
@@ -475,9 +461,9 @@ pub static SET_LATENCY_MARKER_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("swapchain", 8, 1, Ty::Handle(HandleType::SwapchainKHR)),
-        f("pLatencyMarkerInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SET_LATENCY_MARKER_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLatencyMarkerInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SET_LATENCY_MARKER_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -498,13 +484,12 @@ pub static SET_LATENCY_MARKER_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetLatencyTimingsNVParams {
     pub device: Device,
     pub swapchain: SwapchainKHR,
     pub p_latency_marker_info: Ptr<GetLatencyMarkerInfoNV>,
 }
-structure!(GetLatencyTimingsNVParams, GET_LATENCY_TIMINGS_NV_PARAMS_LAYOUT, 24);
+image!(GetLatencyTimingsNVParams, GET_LATENCY_TIMINGS_NV_PARAMS_LAYOUT);
 pub static GET_LATENCY_TIMINGS_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetLatencyTimingsNV",
     size: 24,
@@ -513,9 +498,9 @@ pub static GET_LATENCY_TIMINGS_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("swapchain", 8, 1, Ty::Handle(HandleType::SwapchainKHR)),
-        f("pLatencyMarkerInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&GET_LATENCY_MARKER_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLatencyMarkerInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GET_LATENCY_MARKER_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -527,11 +512,10 @@ pub static GET_LATENCY_TIMINGS_NV_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetLatencyTimingsNVOutputs {
     pub p_latency_marker_info: Ptr<GetLatencyMarkerInfoNV>,
 }
-structure!(GetLatencyTimingsNVOutputs, GET_LATENCY_TIMINGS_NV_OUTPUTS_LAYOUT, 8);
+image!(GetLatencyTimingsNVOutputs, GET_LATENCY_TIMINGS_NV_OUTPUTS_LAYOUT);
 pub static GET_LATENCY_TIMINGS_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetLatencyTimingsNV:outputs",
     size: 8,
@@ -540,7 +524,7 @@ pub static GET_LATENCY_TIMINGS_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pLatencyMarkerInfo", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&GET_LATENCY_MARKER_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pLatencyMarkerInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GET_LATENCY_MARKER_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&GET_LATENCY_MARKER_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -563,12 +547,11 @@ pub static GET_LATENCY_TIMINGS_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct QueueNotifyOutOfBandNVParams {
     pub queue: Queue,
     pub p_queue_type_info: Ptr<OutOfBandQueueTypeInfoNV>,
 }
-structure!(QueueNotifyOutOfBandNVParams, QUEUE_NOTIFY_OUT_OF_BAND_NV_PARAMS_LAYOUT, 16);
+image!(QueueNotifyOutOfBandNVParams, QUEUE_NOTIFY_OUT_OF_BAND_NV_PARAMS_LAYOUT);
 pub static QUEUE_NOTIFY_OUT_OF_BAND_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkQueueNotifyOutOfBandNV",
     size: 16,
@@ -577,8 +560,8 @@ pub static QUEUE_NOTIFY_OUT_OF_BAND_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("queue", 0, 1, Ty::Handle(HandleType::Queue)),
-        f("pQueueTypeInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&OUT_OF_BAND_QUEUE_TYPE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueueTypeInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&OUT_OF_BAND_QUEUE_TYPE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Queue },

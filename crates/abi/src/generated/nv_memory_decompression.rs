@@ -2,7 +2,6 @@
 // VK_NV_memory_decompression.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DecompressMemoryRegionNV {
     pub src_address: u64,
     pub dst_address: u64,
@@ -10,7 +9,7 @@ pub struct DecompressMemoryRegionNV {
     pub decompressed_size: u64,
     pub decompression_method: MemoryDecompressionMethodFlagsEXT,
 }
-structure!(DecompressMemoryRegionNV, DECOMPRESS_MEMORY_REGION_NV_LAYOUT, 40);
+structure!(DecompressMemoryRegionNV, DECOMPRESS_MEMORY_REGION_NV_LAYOUT);
 pub static DECOMPRESS_MEMORY_REGION_NV_LAYOUT: Layout = Layout {
     name: "VkDecompressMemoryRegionNV",
     size: 40,
@@ -19,11 +18,11 @@ pub static DECOMPRESS_MEMORY_REGION_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("srcAddress", 0, 1, Ty::DeviceAddress),
-        f("dstAddress", 8, 1, Ty::DeviceAddress),
-        f("compressedSize", 16, 1, Ty::U64),
-        f("decompressedSize", 24, 1, Ty::U64),
-        f("decompressionMethod", 32, 1, Ty::Flags(&MEMORY_DECOMPRESSION_METHOD_FLAG_BITS_EXT_ENUM)),
+        Field { name: "srcAddress", at: 0, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dstAddress", at: 8, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "compressedSize", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "decompressedSize", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "decompressionMethod", at: 32, ty: Ty::Flags(&MEMORY_DECOMPRESSION_METHOD_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -31,13 +30,12 @@ pub static DECOMPRESS_MEMORY_REGION_NV_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDecompressMemoryNVParams {
     pub command_buffer: CommandBuffer,
     pub decompress_region_count: u32,
     pub p_decompress_memory_regions: Ptr<DecompressMemoryRegionNV>,
 }
-structure!(CmdDecompressMemoryNVParams, CMD_DECOMPRESS_MEMORY_NV_PARAMS_LAYOUT, 24);
+image!(CmdDecompressMemoryNVParams, CMD_DECOMPRESS_MEMORY_NV_PARAMS_LAYOUT);
 pub static CMD_DECOMPRESS_MEMORY_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDecompressMemoryNV",
     size: 24,
@@ -46,16 +44,16 @@ pub static CMD_DECOMPRESS_MEMORY_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("decompressRegionCount", 8, 1, Ty::U32),
-        f("pDecompressMemoryRegions", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_REGION_NV_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "decompressRegionCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDecompressMemoryRegions", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_REGION_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_REGION_NV_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_REGION_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 pub type FnCmdDecompressMemoryNV = unsafe extern "system" fn(CommandBuffer, u32, Ptr<DecompressMemoryRegionNV>);
 pub static CMD_DECOMPRESS_MEMORY_NV_COMMAND: CommandDesc = CommandDesc {
@@ -68,14 +66,13 @@ pub static CMD_DECOMPRESS_MEMORY_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDecompressMemoryIndirectCountNVParams {
     pub command_buffer: CommandBuffer,
     pub indirect_commands_address: u64,
     pub indirect_commands_count_address: u64,
     pub stride: u32,
 }
-structure!(CmdDecompressMemoryIndirectCountNVParams, CMD_DECOMPRESS_MEMORY_INDIRECT_COUNT_NV_PARAMS_LAYOUT, 32);
+image!(CmdDecompressMemoryIndirectCountNVParams, CMD_DECOMPRESS_MEMORY_INDIRECT_COUNT_NV_PARAMS_LAYOUT);
 pub static CMD_DECOMPRESS_MEMORY_INDIRECT_COUNT_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDecompressMemoryIndirectCountNV",
     size: 32,
@@ -84,15 +81,15 @@ pub static CMD_DECOMPRESS_MEMORY_INDIRECT_COUNT_NV_PARAMS_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("indirectCommandsAddress", 8, 1, Ty::DeviceAddress),
-        f("indirectCommandsCountAddress", 16, 1, Ty::DeviceAddress),
-        f("stride", 24, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "indirectCommandsAddress", at: 8, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indirectCommandsCountAddress", at: 16, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
     ],
-    gaps: &[s(28, 4)],
+    gaps: &[Span { at: 28, size: 4 }],
     keep: &[],
 };
 pub type FnCmdDecompressMemoryIndirectCountNV = unsafe extern "system" fn(CommandBuffer, u64, u64, u32);

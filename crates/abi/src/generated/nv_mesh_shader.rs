@@ -2,14 +2,13 @@
 // VK_NV_mesh_shader.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMeshShaderFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub task_shader: Bool32,
     pub mesh_shader: Bool32,
 }
-structure!(PhysicalDeviceMeshShaderFeaturesNV, PHYSICAL_DEVICE_MESH_SHADER_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceMeshShaderFeaturesNV, PHYSICAL_DEVICE_MESH_SHADER_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_MESH_SHADER_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMeshShaderFeaturesNV",
     size: 24,
@@ -18,20 +17,19 @@ pub static PHYSICAL_DEVICE_MESH_SHADER_FEATURES_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("taskShader", 16, 1, Ty::Bool32),
-        f("meshShader", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "taskShader", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "meshShader", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMeshShaderPropertiesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -49,7 +47,7 @@ pub struct PhysicalDeviceMeshShaderPropertiesNV {
     pub mesh_output_per_vertex_granularity: u32,
     pub mesh_output_per_primitive_granularity: u32,
 }
-structure!(PhysicalDeviceMeshShaderPropertiesNV, PHYSICAL_DEVICE_MESH_SHADER_PROPERTIES_NV_LAYOUT, 88);
+structure!(PhysicalDeviceMeshShaderPropertiesNV, PHYSICAL_DEVICE_MESH_SHADER_PROPERTIES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_MESH_SHADER_PROPERTIES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMeshShaderPropertiesNV",
     size: 88,
@@ -58,36 +56,35 @@ pub static PHYSICAL_DEVICE_MESH_SHADER_PROPERTIES_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxDrawMeshTasksCount", 16, 1, Ty::U32),
-        f("maxTaskWorkGroupInvocations", 20, 1, Ty::U32),
-        f("maxTaskWorkGroupSize", 24, 3, Ty::U32),
-        f("maxTaskTotalMemorySize", 36, 1, Ty::U32),
-        f("maxTaskOutputCount", 40, 1, Ty::U32),
-        f("maxMeshWorkGroupInvocations", 44, 1, Ty::U32),
-        f("maxMeshWorkGroupSize", 48, 3, Ty::U32),
-        f("maxMeshTotalMemorySize", 60, 1, Ty::U32),
-        f("maxMeshOutputVertices", 64, 1, Ty::U32),
-        f("maxMeshOutputPrimitives", 68, 1, Ty::U32),
-        f("maxMeshMultiviewViewCount", 72, 1, Ty::U32),
-        f("meshOutputPerVertexGranularity", 76, 1, Ty::U32),
-        f("meshOutputPerPrimitiveGranularity", 80, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxDrawMeshTasksCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTaskWorkGroupInvocations", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTaskWorkGroupSize", at: 24, ty: Ty::U32, count: 3, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTaskTotalMemorySize", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTaskOutputCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMeshWorkGroupInvocations", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMeshWorkGroupSize", at: 48, ty: Ty::U32, count: 3, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMeshTotalMemorySize", at: 60, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMeshOutputVertices", at: 64, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMeshOutputPrimitives", at: 68, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxMeshMultiviewViewCount", at: 72, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "meshOutputPerVertexGranularity", at: 76, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "meshOutputPerPrimitiveGranularity", at: 80, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(84, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 84, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DrawMeshTasksIndirectCommandNV {
     pub task_count: u32,
     pub first_task: u32,
 }
-structure!(DrawMeshTasksIndirectCommandNV, DRAW_MESH_TASKS_INDIRECT_COMMAND_NV_LAYOUT, 8);
+structure!(DrawMeshTasksIndirectCommandNV, DRAW_MESH_TASKS_INDIRECT_COMMAND_NV_LAYOUT);
 pub static DRAW_MESH_TASKS_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
     name: "VkDrawMeshTasksIndirectCommandNV",
     size: 8,
@@ -96,8 +93,8 @@ pub static DRAW_MESH_TASKS_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("taskCount", 0, 1, Ty::U32),
-        f("firstTask", 4, 1, Ty::U32),
+        Field { name: "taskCount", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstTask", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -105,13 +102,12 @@ pub static DRAW_MESH_TASKS_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDrawMeshTasksNVParams {
     pub command_buffer: CommandBuffer,
     pub task_count: u32,
     pub first_task: u32,
 }
-structure!(CmdDrawMeshTasksNVParams, CMD_DRAW_MESH_TASKS_NV_PARAMS_LAYOUT, 16);
+image!(CmdDrawMeshTasksNVParams, CMD_DRAW_MESH_TASKS_NV_PARAMS_LAYOUT);
 pub static CMD_DRAW_MESH_TASKS_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDrawMeshTasksNV",
     size: 16,
@@ -120,9 +116,9 @@ pub static CMD_DRAW_MESH_TASKS_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("taskCount", 8, 1, Ty::U32),
-        f("firstTask", 12, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "taskCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstTask", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -141,7 +137,6 @@ pub static CMD_DRAW_MESH_TASKS_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDrawMeshTasksIndirectNVParams {
     pub command_buffer: CommandBuffer,
     pub buffer: Buffer,
@@ -149,7 +144,7 @@ pub struct CmdDrawMeshTasksIndirectNVParams {
     pub draw_count: u32,
     pub stride: u32,
 }
-structure!(CmdDrawMeshTasksIndirectNVParams, CMD_DRAW_MESH_TASKS_INDIRECT_NV_PARAMS_LAYOUT, 32);
+image!(CmdDrawMeshTasksIndirectNVParams, CMD_DRAW_MESH_TASKS_INDIRECT_NV_PARAMS_LAYOUT);
 pub static CMD_DRAW_MESH_TASKS_INDIRECT_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDrawMeshTasksIndirectNV",
     size: 32,
@@ -158,11 +153,11 @@ pub static CMD_DRAW_MESH_TASKS_INDIRECT_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("buffer", 8, 1, Ty::Handle(HandleType::Buffer)),
-        f("offset", 16, 1, Ty::U64),
-        f("drawCount", 24, 1, Ty::U32),
-        f("stride", 28, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "buffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "drawCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -182,7 +177,6 @@ pub static CMD_DRAW_MESH_TASKS_INDIRECT_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDrawMeshTasksIndirectCountNVParams {
     pub command_buffer: CommandBuffer,
     pub buffer: Buffer,
@@ -192,7 +186,7 @@ pub struct CmdDrawMeshTasksIndirectCountNVParams {
     pub max_draw_count: u32,
     pub stride: u32,
 }
-structure!(CmdDrawMeshTasksIndirectCountNVParams, CMD_DRAW_MESH_TASKS_INDIRECT_COUNT_NV_PARAMS_LAYOUT, 48);
+image!(CmdDrawMeshTasksIndirectCountNVParams, CMD_DRAW_MESH_TASKS_INDIRECT_COUNT_NV_PARAMS_LAYOUT);
 pub static CMD_DRAW_MESH_TASKS_INDIRECT_COUNT_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDrawMeshTasksIndirectCountNV",
     size: 48,
@@ -201,13 +195,13 @@ pub static CMD_DRAW_MESH_TASKS_INDIRECT_COUNT_NV_PARAMS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("buffer", 8, 1, Ty::Handle(HandleType::Buffer)),
-        f("offset", 16, 1, Ty::U64),
-        f("countBuffer", 24, 1, Ty::Handle(HandleType::Buffer)),
-        f("countBufferOffset", 32, 1, Ty::U64),
-        f("maxDrawCount", 40, 1, Ty::U32),
-        f("stride", 44, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "buffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "countBuffer", at: 24, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "countBufferOffset", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDrawCount", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

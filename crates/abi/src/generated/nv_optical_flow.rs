@@ -2,13 +2,12 @@
 // VK_NV_optical_flow.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceOpticalFlowFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub optical_flow: Bool32,
 }
-structure!(PhysicalDeviceOpticalFlowFeaturesNV, PHYSICAL_DEVICE_OPTICAL_FLOW_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceOpticalFlowFeaturesNV, PHYSICAL_DEVICE_OPTICAL_FLOW_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_OPTICAL_FLOW_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceOpticalFlowFeaturesNV",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_OPTICAL_FLOW_FEATURES_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("opticalFlow", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "opticalFlow", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceOpticalFlowPropertiesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -45,7 +43,7 @@ pub struct PhysicalDeviceOpticalFlowPropertiesNV {
     pub max_height: u32,
     pub max_num_regions_of_interest: u32,
 }
-structure!(PhysicalDeviceOpticalFlowPropertiesNV, PHYSICAL_DEVICE_OPTICAL_FLOW_PROPERTIES_NV_LAYOUT, 64);
+structure!(PhysicalDeviceOpticalFlowPropertiesNV, PHYSICAL_DEVICE_OPTICAL_FLOW_PROPERTIES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_OPTICAL_FLOW_PROPERTIES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceOpticalFlowPropertiesNV",
     size: 64,
@@ -54,35 +52,34 @@ pub static PHYSICAL_DEVICE_OPTICAL_FLOW_PROPERTIES_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("supportedOutputGridSizes", 16, 1, Ty::Flags(&OPTICAL_FLOW_GRID_SIZE_FLAG_BITS_NV_ENUM)),
-        f("supportedHintGridSizes", 20, 1, Ty::Flags(&OPTICAL_FLOW_GRID_SIZE_FLAG_BITS_NV_ENUM)),
-        f("hintSupported", 24, 1, Ty::Bool32),
-        f("costSupported", 28, 1, Ty::Bool32),
-        f("bidirectionalFlowSupported", 32, 1, Ty::Bool32),
-        f("globalFlowSupported", 36, 1, Ty::Bool32),
-        f("minWidth", 40, 1, Ty::U32),
-        f("minHeight", 44, 1, Ty::U32),
-        f("maxWidth", 48, 1, Ty::U32),
-        f("maxHeight", 52, 1, Ty::U32),
-        f("maxNumRegionsOfInterest", 56, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "supportedOutputGridSizes", at: 16, ty: Ty::Flags(&OPTICAL_FLOW_GRID_SIZE_FLAG_BITS_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "supportedHintGridSizes", at: 20, ty: Ty::Flags(&OPTICAL_FLOW_GRID_SIZE_FLAG_BITS_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "hintSupported", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "costSupported", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bidirectionalFlowSupported", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "globalFlowSupported", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minWidth", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "minHeight", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxWidth", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxHeight", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxNumRegionsOfInterest", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(60, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 60, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct OpticalFlowImageFormatInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub usage: OpticalFlowUsageFlagsNV,
 }
-structure!(OpticalFlowImageFormatInfoNV, OPTICAL_FLOW_IMAGE_FORMAT_INFO_NV_LAYOUT, 24);
+structure!(OpticalFlowImageFormatInfoNV, OPTICAL_FLOW_IMAGE_FORMAT_INFO_NV_LAYOUT);
 pub static OPTICAL_FLOW_IMAGE_FORMAT_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkOpticalFlowImageFormatInfoNV",
     size: 24,
@@ -91,25 +88,24 @@ pub static OPTICAL_FLOW_IMAGE_FORMAT_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("usage", 16, 1, Ty::Flags(&OPTICAL_FLOW_USAGE_FLAG_BITS_NV_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "usage", at: 16, ty: Ty::Flags(&OPTICAL_FLOW_USAGE_FLAG_BITS_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct OpticalFlowImageFormatPropertiesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub format: Format,
 }
-structure!(OpticalFlowImageFormatPropertiesNV, OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT, 24);
+structure!(OpticalFlowImageFormatPropertiesNV, OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT);
 pub static OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT: Layout = Layout {
     name: "VkOpticalFlowImageFormatPropertiesNV",
     size: 24,
@@ -118,21 +114,20 @@ pub static OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("format", 16, 1, Ty::Enum(&FORMAT_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "format", at: 16, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(OpticalFlowSessionNV, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct OpticalFlowSessionCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -146,7 +141,7 @@ pub struct OpticalFlowSessionCreateInfoNV {
     pub performance_level: OpticalFlowPerformanceLevelNV,
     pub flags: OpticalFlowSessionCreateFlagsNV,
 }
-structure!(OpticalFlowSessionCreateInfoNV, OPTICAL_FLOW_SESSION_CREATE_INFO_NV_LAYOUT, 56);
+structure!(OpticalFlowSessionCreateInfoNV, OPTICAL_FLOW_SESSION_CREATE_INFO_NV_LAYOUT);
 pub static OPTICAL_FLOW_SESSION_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkOpticalFlowSessionCreateInfoNV",
     size: 56,
@@ -155,27 +150,26 @@ pub static OPTICAL_FLOW_SESSION_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("width", 16, 1, Ty::U32),
-        f("height", 20, 1, Ty::U32),
-        f("imageFormat", 24, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("flowVectorFormat", 28, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("costFormat", 32, 1, Ty::Enum(&FORMAT_ENUM)).optional(),
-        f("outputGridSize", 36, 1, Ty::Flags(&OPTICAL_FLOW_GRID_SIZE_FLAG_BITS_NV_ENUM)),
-        f("hintGridSize", 40, 1, Ty::Flags(&OPTICAL_FLOW_GRID_SIZE_FLAG_BITS_NV_ENUM)).optional(),
-        f("performanceLevel", 44, 1, Ty::Enum(&OPTICAL_FLOW_PERFORMANCE_LEVEL_NV_ENUM)).optional(),
-        f("flags", 48, 1, Ty::Flags(&OPTICAL_FLOW_SESSION_CREATE_FLAG_BITS_NV_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "width", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "height", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageFormat", at: 24, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flowVectorFormat", at: 28, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "costFormat", at: 32, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "outputGridSize", at: 36, ty: Ty::Flags(&OPTICAL_FLOW_GRID_SIZE_FLAG_BITS_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "hintGridSize", at: 40, ty: Ty::Flags(&OPTICAL_FLOW_GRID_SIZE_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "performanceLevel", at: 44, ty: Ty::Enum(&OPTICAL_FLOW_PERFORMANCE_LEVEL_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 48, ty: Ty::Flags(&OPTICAL_FLOW_SESSION_CREATE_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(52, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct OpticalFlowSessionCreatePrivateDataInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -183,7 +177,7 @@ pub struct OpticalFlowSessionCreatePrivateDataInfoNV {
     pub size: u32,
     pub p_private_data: Ptr<u8>,
 }
-structure!(OpticalFlowSessionCreatePrivateDataInfoNV, OPTICAL_FLOW_SESSION_CREATE_PRIVATE_DATA_INFO_NV_LAYOUT, 32);
+structure!(OpticalFlowSessionCreatePrivateDataInfoNV, OPTICAL_FLOW_SESSION_CREATE_PRIVATE_DATA_INFO_NV_LAYOUT);
 pub static OPTICAL_FLOW_SESSION_CREATE_PRIVATE_DATA_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkOpticalFlowSessionCreatePrivateDataInfoNV",
     size: 32,
@@ -192,22 +186,21 @@ pub static OPTICAL_FLOW_SESSION_CREATE_PRIVATE_DATA_INFO_NV_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("id", 16, 1, Ty::U32),
-        f("size", 20, 1, Ty::U32),
-        f("pPrivateData", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "id", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPrivateData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(20, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct OpticalFlowExecuteInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -215,7 +208,7 @@ pub struct OpticalFlowExecuteInfoNV {
     pub region_count: u32,
     pub p_regions: Ptr<Rect2D>,
 }
-structure!(OpticalFlowExecuteInfoNV, OPTICAL_FLOW_EXECUTE_INFO_NV_LAYOUT, 32);
+structure!(OpticalFlowExecuteInfoNV, OPTICAL_FLOW_EXECUTE_INFO_NV_LAYOUT);
 pub static OPTICAL_FLOW_EXECUTE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkOpticalFlowExecuteInfoNV",
     size: 32,
@@ -224,18 +217,18 @@ pub static OPTICAL_FLOW_EXECUTE_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&OPTICAL_FLOW_EXECUTE_FLAG_BITS_NV_ENUM)).optional(),
-        f("regionCount", 20, 1, Ty::U32).optional(),
-        f("pRegions", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&OPTICAL_FLOW_EXECUTE_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "regionCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pRegions", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(20, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
 };
 
 newtype!(OpticalFlowUsageFlagsNV, u32);
@@ -363,14 +356,13 @@ pub static OPTICAL_FLOW_EXECUTE_FLAG_BITS_NV_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceOpticalFlowImageFormatsNVParams {
     pub physical_device: PhysicalDevice,
     pub p_optical_flow_image_format_info: Ptr<OpticalFlowImageFormatInfoNV>,
     pub p_format_count: Ptr<u32>,
     pub p_image_format_properties: Ptr<OpticalFlowImageFormatPropertiesNV>,
 }
-structure!(GetPhysicalDeviceOpticalFlowImageFormatsNVParams, GET_PHYSICAL_DEVICE_OPTICAL_FLOW_IMAGE_FORMATS_NV_PARAMS_LAYOUT, 32);
+image!(GetPhysicalDeviceOpticalFlowImageFormatsNVParams, GET_PHYSICAL_DEVICE_OPTICAL_FLOW_IMAGE_FORMATS_NV_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_OPTICAL_FLOW_IMAGE_FORMATS_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceOpticalFlowImageFormatsNV",
     size: 32,
@@ -379,29 +371,28 @@ pub static GET_PHYSICAL_DEVICE_OPTICAL_FLOW_IMAGE_FORMATS_NV_PARAMS_LAYOUT: Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("pOpticalFlowImageFormatInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&OPTICAL_FLOW_IMAGE_FORMAT_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pFormatCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pImageFormatProperties", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pOpticalFlowImageFormatInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&OPTICAL_FLOW_IMAGE_FORMAT_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFormatCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageFormatProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&OPTICAL_FLOW_IMAGE_FORMAT_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceOpticalFlowImageFormatsNVOutputs {
     pub result: Result,
     pub p_format_count: Ptr<u32>,
     pub p_image_format_properties: Ptr<OpticalFlowImageFormatPropertiesNV>,
 }
-structure!(GetPhysicalDeviceOpticalFlowImageFormatsNVOutputs, GET_PHYSICAL_DEVICE_OPTICAL_FLOW_IMAGE_FORMATS_NV_OUTPUTS_LAYOUT, 24);
+image!(GetPhysicalDeviceOpticalFlowImageFormatsNVOutputs, GET_PHYSICAL_DEVICE_OPTICAL_FLOW_IMAGE_FORMATS_NV_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_OPTICAL_FLOW_IMAGE_FORMATS_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceOpticalFlowImageFormatsNV:outputs",
     size: 24,
@@ -410,15 +401,15 @@ pub static GET_PHYSICAL_DEVICE_OPTICAL_FLOW_IMAGE_FORMATS_NV_OUTPUTS_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pFormatCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pImageFormatProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFormatCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageFormatProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&OPTICAL_FLOW_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceOpticalFlowImageFormatsNV = unsafe extern "system" fn(PhysicalDevice, Ptr<OpticalFlowImageFormatInfoNV>, Ptr<u32>, Ptr<OpticalFlowImageFormatPropertiesNV>) -> Result;
@@ -436,14 +427,13 @@ pub static GET_PHYSICAL_DEVICE_OPTICAL_FLOW_IMAGE_FORMATS_NV_COMMAND: CommandDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateOpticalFlowSessionNVParams {
     pub device: Device,
     pub p_create_info: Ptr<OpticalFlowSessionCreateInfoNV>,
     pub p_allocator: Ptr<Opaque>,
     pub p_session: Ptr<OpticalFlowSessionNV>,
 }
-structure!(CreateOpticalFlowSessionNVParams, CREATE_OPTICAL_FLOW_SESSION_NV_PARAMS_LAYOUT, 32);
+image!(CreateOpticalFlowSessionNVParams, CREATE_OPTICAL_FLOW_SESSION_NV_PARAMS_LAYOUT);
 pub static CREATE_OPTICAL_FLOW_SESSION_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateOpticalFlowSessionNV",
     size: 32,
@@ -452,10 +442,10 @@ pub static CREATE_OPTICAL_FLOW_SESSION_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&OPTICAL_FLOW_SESSION_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pSession", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::OpticalFlowSessionNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&OPTICAL_FLOW_SESSION_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSession", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::OpticalFlowSessionNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -468,12 +458,11 @@ pub static CREATE_OPTICAL_FLOW_SESSION_NV_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateOpticalFlowSessionNVOutputs {
     pub result: Result,
     pub p_session: Ptr<OpticalFlowSessionNV>,
 }
-structure!(CreateOpticalFlowSessionNVOutputs, CREATE_OPTICAL_FLOW_SESSION_NV_OUTPUTS_LAYOUT, 16);
+image!(CreateOpticalFlowSessionNVOutputs, CREATE_OPTICAL_FLOW_SESSION_NV_OUTPUTS_LAYOUT);
 pub static CREATE_OPTICAL_FLOW_SESSION_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateOpticalFlowSessionNV:outputs",
     size: 16,
@@ -482,13 +471,13 @@ pub static CREATE_OPTICAL_FLOW_SESSION_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pSession", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::OpticalFlowSessionNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSession", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::OpticalFlowSessionNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::OpticalFlowSessionNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateOpticalFlowSessionNV = unsafe extern "system" fn(Device, Ptr<OpticalFlowSessionCreateInfoNV>, Ptr<Opaque>, Ptr<OpticalFlowSessionNV>) -> Result;
@@ -506,13 +495,12 @@ pub static CREATE_OPTICAL_FLOW_SESSION_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyOpticalFlowSessionNVParams {
     pub device: Device,
     pub session: OpticalFlowSessionNV,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyOpticalFlowSessionNVParams, DESTROY_OPTICAL_FLOW_SESSION_NV_PARAMS_LAYOUT, 24);
+image!(DestroyOpticalFlowSessionNVParams, DESTROY_OPTICAL_FLOW_SESSION_NV_PARAMS_LAYOUT);
 pub static DESTROY_OPTICAL_FLOW_SESSION_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyOpticalFlowSessionNV",
     size: 24,
@@ -521,9 +509,9 @@ pub static DESTROY_OPTICAL_FLOW_SESSION_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("session", 8, 1, Ty::Handle(HandleType::OpticalFlowSessionNV)),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "session", at: 8, ty: Ty::Handle(HandleType::OpticalFlowSessionNV), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -544,7 +532,6 @@ pub static DESTROY_OPTICAL_FLOW_SESSION_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct BindOpticalFlowSessionImageNVParams {
     pub device: Device,
     pub session: OpticalFlowSessionNV,
@@ -552,7 +539,7 @@ pub struct BindOpticalFlowSessionImageNVParams {
     pub view: ImageView,
     pub layout: ImageLayout,
 }
-structure!(BindOpticalFlowSessionImageNVParams, BIND_OPTICAL_FLOW_SESSION_IMAGE_NV_PARAMS_LAYOUT, 40);
+image!(BindOpticalFlowSessionImageNVParams, BIND_OPTICAL_FLOW_SESSION_IMAGE_NV_PARAMS_LAYOUT);
 pub static BIND_OPTICAL_FLOW_SESSION_IMAGE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkBindOpticalFlowSessionImageNV",
     size: 40,
@@ -561,27 +548,26 @@ pub static BIND_OPTICAL_FLOW_SESSION_IMAGE_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("session", 8, 1, Ty::Handle(HandleType::OpticalFlowSessionNV)),
-        f("bindingPoint", 16, 1, Ty::Enum(&OPTICAL_FLOW_SESSION_BINDING_POINT_NV_ENUM)),
-        f("view", 24, 1, Ty::Handle(HandleType::ImageView)).optional(),
-        f("layout", 32, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "session", at: 8, ty: Ty::Handle(HandleType::OpticalFlowSessionNV), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bindingPoint", at: 16, ty: Ty::Enum(&OPTICAL_FLOW_SESSION_BINDING_POINT_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "view", at: 24, ty: Ty::Handle(HandleType::ImageView), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "layout", at: 32, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::OpticalFlowSessionNV },
         Work::Handles { at: 24, count: 1, ty: HandleType::ImageView },
     ],
-    gaps: &[s(20, 4), s(36, 4)],
+    gaps: &[Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct BindOpticalFlowSessionImageNVOutputs {
     pub result: Result,
 }
-structure!(BindOpticalFlowSessionImageNVOutputs, BIND_OPTICAL_FLOW_SESSION_IMAGE_NV_OUTPUTS_LAYOUT, 8);
+image!(BindOpticalFlowSessionImageNVOutputs, BIND_OPTICAL_FLOW_SESSION_IMAGE_NV_OUTPUTS_LAYOUT);
 pub static BIND_OPTICAL_FLOW_SESSION_IMAGE_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkBindOpticalFlowSessionImageNV:outputs",
     size: 8,
@@ -590,10 +576,10 @@ pub static BIND_OPTICAL_FLOW_SESSION_IMAGE_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnBindOpticalFlowSessionImageNV = unsafe extern "system" fn(Device, OpticalFlowSessionNV, OpticalFlowSessionBindingPointNV, ImageView, ImageLayout) -> Result;
@@ -611,13 +597,12 @@ pub static BIND_OPTICAL_FLOW_SESSION_IMAGE_NV_COMMAND: CommandDesc = CommandDesc
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdOpticalFlowExecuteNVParams {
     pub command_buffer: CommandBuffer,
     pub session: OpticalFlowSessionNV,
     pub p_execute_info: Ptr<OpticalFlowExecuteInfoNV>,
 }
-structure!(CmdOpticalFlowExecuteNVParams, CMD_OPTICAL_FLOW_EXECUTE_NV_PARAMS_LAYOUT, 24);
+image!(CmdOpticalFlowExecuteNVParams, CMD_OPTICAL_FLOW_EXECUTE_NV_PARAMS_LAYOUT);
 pub static CMD_OPTICAL_FLOW_EXECUTE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdOpticalFlowExecuteNV",
     size: 24,
@@ -626,9 +611,9 @@ pub static CMD_OPTICAL_FLOW_EXECUTE_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)),
-        f("session", 8, 1, Ty::Handle(HandleType::OpticalFlowSessionNV)),
-        f("pExecuteInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&OPTICAL_FLOW_EXECUTE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "session", at: 8, ty: Ty::Handle(HandleType::OpticalFlowSessionNV), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExecuteInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&OPTICAL_FLOW_EXECUTE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

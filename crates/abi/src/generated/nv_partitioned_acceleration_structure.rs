@@ -2,13 +2,12 @@
 // VK_NV_partitioned_acceleration_structure.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePartitionedAccelerationStructureFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub partitioned_acceleration_structure: Bool32,
 }
-structure!(PhysicalDevicePartitionedAccelerationStructureFeaturesNV, PHYSICAL_DEVICE_PARTITIONED_ACCELERATION_STRUCTURE_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDevicePartitionedAccelerationStructureFeaturesNV, PHYSICAL_DEVICE_PARTITIONED_ACCELERATION_STRUCTURE_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_PARTITIONED_ACCELERATION_STRUCTURE_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePartitionedAccelerationStructureFeaturesNV",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_PARTITIONED_ACCELERATION_STRUCTURE_FEATURES_NV_LAYOUT
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("partitionedAccelerationStructure", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "partitionedAccelerationStructure", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePartitionedAccelerationStructurePropertiesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_partition_count: u32,
 }
-structure!(PhysicalDevicePartitionedAccelerationStructurePropertiesNV, PHYSICAL_DEVICE_PARTITIONED_ACCELERATION_STRUCTURE_PROPERTIES_NV_LAYOUT, 24);
+structure!(PhysicalDevicePartitionedAccelerationStructurePropertiesNV, PHYSICAL_DEVICE_PARTITIONED_ACCELERATION_STRUCTURE_PROPERTIES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_PARTITIONED_ACCELERATION_STRUCTURE_PROPERTIES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePartitionedAccelerationStructurePropertiesNV",
     size: 24,
@@ -44,25 +42,24 @@ pub static PHYSICAL_DEVICE_PARTITIONED_ACCELERATION_STRUCTURE_PROPERTIES_NV_LAYO
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxPartitionCount", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxPartitionCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PartitionedAccelerationStructureFlagsNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub enable_partition_translation: Bool32,
 }
-structure!(PartitionedAccelerationStructureFlagsNV, PARTITIONED_ACCELERATION_STRUCTURE_FLAGS_NV_LAYOUT, 24);
+structure!(PartitionedAccelerationStructureFlagsNV, PARTITIONED_ACCELERATION_STRUCTURE_FLAGS_NV_LAYOUT);
 pub static PARTITIONED_ACCELERATION_STRUCTURE_FLAGS_NV_LAYOUT: Layout = Layout {
     name: "VkPartitionedAccelerationStructureFlagsNV",
     size: 24,
@@ -71,25 +68,24 @@ pub static PARTITIONED_ACCELERATION_STRUCTURE_FLAGS_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("enablePartitionTranslation", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "enablePartitionTranslation", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BuildPartitionedAccelerationStructureIndirectCommandNV {
     pub op_type: PartitionedAccelerationStructureOpTypeNV,
     pub arg_count: u32,
     pub arg_data: StridedDeviceAddressNV,
 }
-structure!(BuildPartitionedAccelerationStructureIndirectCommandNV, BUILD_PARTITIONED_ACCELERATION_STRUCTURE_INDIRECT_COMMAND_NV_LAYOUT, 24);
+structure!(BuildPartitionedAccelerationStructureIndirectCommandNV, BUILD_PARTITIONED_ACCELERATION_STRUCTURE_INDIRECT_COMMAND_NV_LAYOUT);
 pub static BUILD_PARTITIONED_ACCELERATION_STRUCTURE_INDIRECT_COMMAND_NV_LAYOUT: Layout = Layout {
     name: "VkBuildPartitionedAccelerationStructureIndirectCommandNV",
     size: 24,
@@ -98,9 +94,9 @@ pub static BUILD_PARTITIONED_ACCELERATION_STRUCTURE_INDIRECT_COMMAND_NV_LAYOUT: 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("opType", 0, 1, Ty::Enum(&PARTITIONED_ACCELERATION_STRUCTURE_OP_TYPE_NV_ENUM)),
-        f("argCount", 4, 1, Ty::U32),
-        f("argData", 8, 1, Ty::Struct(&STRIDED_DEVICE_ADDRESS_NV_LAYOUT)),
+        Field { name: "opType", at: 0, ty: Ty::Enum(&PARTITIONED_ACCELERATION_STRUCTURE_OP_TYPE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "argCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "argData", at: 8, ty: Ty::Struct(&STRIDED_DEVICE_ADDRESS_NV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -108,7 +104,6 @@ pub static BUILD_PARTITIONED_ACCELERATION_STRUCTURE_INDIRECT_COMMAND_NV_LAYOUT: 
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PartitionedAccelerationStructureWriteInstanceDataNV {
     pub transform: TransformMatrixKHR,
     pub explicit_aabb: [f32; 6],
@@ -120,7 +115,7 @@ pub struct PartitionedAccelerationStructureWriteInstanceDataNV {
     pub partition_index: u32,
     pub acceleration_structure: u64,
 }
-structure!(PartitionedAccelerationStructureWriteInstanceDataNV, PARTITIONED_ACCELERATION_STRUCTURE_WRITE_INSTANCE_DATA_NV_LAYOUT, 104);
+structure!(PartitionedAccelerationStructureWriteInstanceDataNV, PARTITIONED_ACCELERATION_STRUCTURE_WRITE_INSTANCE_DATA_NV_LAYOUT);
 pub static PARTITIONED_ACCELERATION_STRUCTURE_WRITE_INSTANCE_DATA_NV_LAYOUT: Layout = Layout {
     name: "VkPartitionedAccelerationStructureWriteInstanceDataNV",
     size: 104,
@@ -129,15 +124,15 @@ pub static PARTITIONED_ACCELERATION_STRUCTURE_WRITE_INSTANCE_DATA_NV_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("transform", 0, 1, Ty::Struct(&TRANSFORM_MATRIX_KHR_LAYOUT)),
-        f("explicitAABB", 48, 6, Ty::F32),
-        f("instanceID", 72, 1, Ty::U32),
-        f("instanceMask", 76, 1, Ty::U32),
-        f("instanceContributionToHitGroupIndex", 80, 1, Ty::U32),
-        f("instanceFlags", 84, 1, Ty::Flags(&PARTITIONED_ACCELERATION_STRUCTURE_INSTANCE_FLAG_BITS_NV_ENUM)).optional(),
-        f("instanceIndex", 88, 1, Ty::U32),
-        f("partitionIndex", 92, 1, Ty::U32),
-        f("accelerationStructure", 96, 1, Ty::DeviceAddress),
+        Field { name: "transform", at: 0, ty: Ty::Struct(&TRANSFORM_MATRIX_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "explicitAABB", at: 48, ty: Ty::F32, count: 6, is_optional: false, is_extern_sync: false },
+        Field { name: "instanceID", at: 72, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "instanceMask", at: 76, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "instanceContributionToHitGroupIndex", at: 80, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "instanceFlags", at: 84, ty: Ty::Flags(&PARTITIONED_ACCELERATION_STRUCTURE_INSTANCE_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "instanceIndex", at: 88, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "partitionIndex", at: 92, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "accelerationStructure", at: 96, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -145,13 +140,12 @@ pub static PARTITIONED_ACCELERATION_STRUCTURE_WRITE_INSTANCE_DATA_NV_LAYOUT: Lay
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PartitionedAccelerationStructureUpdateInstanceDataNV {
     pub instance_index: u32,
     pub instance_contribution_to_hit_group_index: u32,
     pub acceleration_structure: u64,
 }
-structure!(PartitionedAccelerationStructureUpdateInstanceDataNV, PARTITIONED_ACCELERATION_STRUCTURE_UPDATE_INSTANCE_DATA_NV_LAYOUT, 16);
+structure!(PartitionedAccelerationStructureUpdateInstanceDataNV, PARTITIONED_ACCELERATION_STRUCTURE_UPDATE_INSTANCE_DATA_NV_LAYOUT);
 pub static PARTITIONED_ACCELERATION_STRUCTURE_UPDATE_INSTANCE_DATA_NV_LAYOUT: Layout = Layout {
     name: "VkPartitionedAccelerationStructureUpdateInstanceDataNV",
     size: 16,
@@ -160,9 +154,9 @@ pub static PARTITIONED_ACCELERATION_STRUCTURE_UPDATE_INSTANCE_DATA_NV_LAYOUT: La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("instanceIndex", 0, 1, Ty::U32),
-        f("instanceContributionToHitGroupIndex", 4, 1, Ty::U32),
-        f("accelerationStructure", 8, 1, Ty::DeviceAddress),
+        Field { name: "instanceIndex", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "instanceContributionToHitGroupIndex", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "accelerationStructure", at: 8, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -170,12 +164,11 @@ pub static PARTITIONED_ACCELERATION_STRUCTURE_UPDATE_INSTANCE_DATA_NV_LAYOUT: La
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PartitionedAccelerationStructureWritePartitionTranslationDataNV {
     pub partition_index: u32,
     pub partition_translation: [f32; 3],
 }
-structure!(PartitionedAccelerationStructureWritePartitionTranslationDataNV, PARTITIONED_ACCELERATION_STRUCTURE_WRITE_PARTITION_TRANSLATION_DATA_NV_LAYOUT, 16);
+structure!(PartitionedAccelerationStructureWritePartitionTranslationDataNV, PARTITIONED_ACCELERATION_STRUCTURE_WRITE_PARTITION_TRANSLATION_DATA_NV_LAYOUT);
 pub static PARTITIONED_ACCELERATION_STRUCTURE_WRITE_PARTITION_TRANSLATION_DATA_NV_LAYOUT: Layout = Layout {
     name: "VkPartitionedAccelerationStructureWritePartitionTranslationDataNV",
     size: 16,
@@ -184,8 +177,8 @@ pub static PARTITIONED_ACCELERATION_STRUCTURE_WRITE_PARTITION_TRANSLATION_DATA_N
     is_union: false,
     returned_only: false,
     fields: &[
-        f("partitionIndex", 0, 1, Ty::U32),
-        f("partitionTranslation", 4, 3, Ty::F32),
+        Field { name: "partitionIndex", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "partitionTranslation", at: 4, ty: Ty::F32, count: 3, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -193,14 +186,13 @@ pub static PARTITIONED_ACCELERATION_STRUCTURE_WRITE_PARTITION_TRANSLATION_DATA_N
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct WriteDescriptorSetPartitionedAccelerationStructureNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub acceleration_structure_count: u32,
     pub p_acceleration_structures: Ptr<u64>,
 }
-structure!(WriteDescriptorSetPartitionedAccelerationStructureNV, WRITE_DESCRIPTOR_SET_PARTITIONED_ACCELERATION_STRUCTURE_NV_LAYOUT, 32);
+structure!(WriteDescriptorSetPartitionedAccelerationStructureNV, WRITE_DESCRIPTOR_SET_PARTITIONED_ACCELERATION_STRUCTURE_NV_LAYOUT);
 pub static WRITE_DESCRIPTOR_SET_PARTITIONED_ACCELERATION_STRUCTURE_NV_LAYOUT: Layout = Layout {
     name: "VkWriteDescriptorSetPartitionedAccelerationStructureNV",
     size: 32,
@@ -209,21 +201,20 @@ pub static WRITE_DESCRIPTOR_SET_PARTITIONED_ACCELERATION_STRUCTURE_NV_LAYOUT: La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("accelerationStructureCount", 16, 1, Ty::U32),
-        f("pAccelerationStructures", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "accelerationStructureCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAccelerationStructures", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PartitionedAccelerationStructureInstancesInputNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -233,7 +224,7 @@ pub struct PartitionedAccelerationStructureInstancesInputNV {
     pub partition_count: u32,
     pub max_instance_in_global_partition_count: u32,
 }
-structure!(PartitionedAccelerationStructureInstancesInputNV, PARTITIONED_ACCELERATION_STRUCTURE_INSTANCES_INPUT_NV_LAYOUT, 40);
+structure!(PartitionedAccelerationStructureInstancesInputNV, PARTITIONED_ACCELERATION_STRUCTURE_INSTANCES_INPUT_NV_LAYOUT);
 pub static PARTITIONED_ACCELERATION_STRUCTURE_INSTANCES_INPUT_NV_LAYOUT: Layout = Layout {
     name: "VkPartitionedAccelerationStructureInstancesInputNV",
     size: 40,
@@ -242,23 +233,22 @@ pub static PARTITIONED_ACCELERATION_STRUCTURE_INSTANCES_INPUT_NV_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&BUILD_ACCELERATION_STRUCTURE_FLAG_BITS_KHR_ENUM)).optional(),
-        f("instanceCount", 20, 1, Ty::U32),
-        f("maxInstancePerPartitionCount", 24, 1, Ty::U32),
-        f("partitionCount", 28, 1, Ty::U32),
-        f("maxInstanceInGlobalPartitionCount", 32, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&BUILD_ACCELERATION_STRUCTURE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "instanceCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxInstancePerPartitionCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "partitionCount", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxInstanceInGlobalPartitionCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BuildPartitionedAccelerationStructureInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -269,7 +259,7 @@ pub struct BuildPartitionedAccelerationStructureInfoNV {
     pub src_infos: u64,
     pub src_infos_count: u64,
 }
-structure!(BuildPartitionedAccelerationStructureInfoNV, BUILD_PARTITIONED_ACCELERATION_STRUCTURE_INFO_NV_LAYOUT, 96);
+structure!(BuildPartitionedAccelerationStructureInfoNV, BUILD_PARTITIONED_ACCELERATION_STRUCTURE_INFO_NV_LAYOUT);
 pub static BUILD_PARTITIONED_ACCELERATION_STRUCTURE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkBuildPartitionedAccelerationStructureInfoNV",
     size: 96,
@@ -278,21 +268,21 @@ pub static BUILD_PARTITIONED_ACCELERATION_STRUCTURE_INFO_NV_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("input", 16, 1, Ty::Struct(&PARTITIONED_ACCELERATION_STRUCTURE_INSTANCES_INPUT_NV_LAYOUT)),
-        f("srcAccelerationStructureData", 56, 1, Ty::DeviceAddress).optional(),
-        f("dstAccelerationStructureData", 64, 1, Ty::DeviceAddress),
-        f("scratchData", 72, 1, Ty::DeviceAddress),
-        f("srcInfos", 80, 1, Ty::DeviceAddress),
-        f("srcInfosCount", 88, 1, Ty::DeviceAddress),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "input", at: 16, ty: Ty::Struct(&PARTITIONED_ACCELERATION_STRUCTURE_INSTANCES_INPUT_NV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcAccelerationStructureData", at: 56, ty: Ty::DeviceAddress, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dstAccelerationStructureData", at: 64, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "scratchData", at: 72, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcInfos", at: 80, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srcInfosCount", at: 88, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Chain { at: 24 },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(52, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(PartitionedAccelerationStructureOpTypeNV, i32);
@@ -333,13 +323,12 @@ pub static PARTITIONED_ACCELERATION_STRUCTURE_INSTANCE_FLAG_BITS_NV_ENUM: EnumDe
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPartitionedAccelerationStructuresBuildSizesNVParams {
     pub device: Device,
     pub p_info: Ptr<PartitionedAccelerationStructureInstancesInputNV>,
     pub p_size_info: Ptr<AccelerationStructureBuildSizesInfoKHR>,
 }
-structure!(GetPartitionedAccelerationStructuresBuildSizesNVParams, GET_PARTITIONED_ACCELERATION_STRUCTURES_BUILD_SIZES_NV_PARAMS_LAYOUT, 24);
+image!(GetPartitionedAccelerationStructuresBuildSizesNVParams, GET_PARTITIONED_ACCELERATION_STRUCTURES_BUILD_SIZES_NV_PARAMS_LAYOUT);
 pub static GET_PARTITIONED_ACCELERATION_STRUCTURES_BUILD_SIZES_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPartitionedAccelerationStructuresBuildSizesNV",
     size: 24,
@@ -348,9 +337,9 @@ pub static GET_PARTITIONED_ACCELERATION_STRUCTURES_BUILD_SIZES_NV_PARAMS_LAYOUT:
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PARTITIONED_ACCELERATION_STRUCTURE_INSTANCES_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSizeInfo", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PARTITIONED_ACCELERATION_STRUCTURE_INSTANCES_INPUT_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSizeInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -362,11 +351,10 @@ pub static GET_PARTITIONED_ACCELERATION_STRUCTURES_BUILD_SIZES_NV_PARAMS_LAYOUT:
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPartitionedAccelerationStructuresBuildSizesNVOutputs {
     pub p_size_info: Ptr<AccelerationStructureBuildSizesInfoKHR>,
 }
-structure!(GetPartitionedAccelerationStructuresBuildSizesNVOutputs, GET_PARTITIONED_ACCELERATION_STRUCTURES_BUILD_SIZES_NV_OUTPUTS_LAYOUT, 8);
+image!(GetPartitionedAccelerationStructuresBuildSizesNVOutputs, GET_PARTITIONED_ACCELERATION_STRUCTURES_BUILD_SIZES_NV_OUTPUTS_LAYOUT);
 pub static GET_PARTITIONED_ACCELERATION_STRUCTURES_BUILD_SIZES_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPartitionedAccelerationStructuresBuildSizesNV:outputs",
     size: 8,
@@ -375,7 +363,7 @@ pub static GET_PARTITIONED_ACCELERATION_STRUCTURES_BUILD_SIZES_NV_OUTPUTS_LAYOUT
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pSizeInfo", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pSizeInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_BUILD_SIZES_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -398,12 +386,11 @@ pub static GET_PARTITIONED_ACCELERATION_STRUCTURES_BUILD_SIZES_NV_COMMAND: Comma
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBuildPartitionedAccelerationStructuresNVParams {
     pub command_buffer: CommandBuffer,
     pub p_build_info: Ptr<BuildPartitionedAccelerationStructureInfoNV>,
 }
-structure!(CmdBuildPartitionedAccelerationStructuresNVParams, CMD_BUILD_PARTITIONED_ACCELERATION_STRUCTURES_NV_PARAMS_LAYOUT, 16);
+image!(CmdBuildPartitionedAccelerationStructuresNVParams, CMD_BUILD_PARTITIONED_ACCELERATION_STRUCTURES_NV_PARAMS_LAYOUT);
 pub static CMD_BUILD_PARTITIONED_ACCELERATION_STRUCTURES_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBuildPartitionedAccelerationStructuresNV",
     size: 16,
@@ -412,8 +399,8 @@ pub static CMD_BUILD_PARTITIONED_ACCELERATION_STRUCTURES_NV_PARAMS_LAYOUT: Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pBuildInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BUILD_PARTITIONED_ACCELERATION_STRUCTURE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pBuildInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BUILD_PARTITIONED_ACCELERATION_STRUCTURE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

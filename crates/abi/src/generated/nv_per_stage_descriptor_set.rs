@@ -2,14 +2,13 @@
 // VK_NV_per_stage_descriptor_set.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePerStageDescriptorSetFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub per_stage_descriptor_set: Bool32,
     pub dynamic_pipeline_layout: Bool32,
 }
-structure!(PhysicalDevicePerStageDescriptorSetFeaturesNV, PHYSICAL_DEVICE_PER_STAGE_DESCRIPTOR_SET_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDevicePerStageDescriptorSetFeaturesNV, PHYSICAL_DEVICE_PER_STAGE_DESCRIPTOR_SET_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_PER_STAGE_DESCRIPTOR_SET_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePerStageDescriptorSetFeaturesNV",
     size: 24,
@@ -18,14 +17,14 @@ pub static PHYSICAL_DEVICE_PER_STAGE_DESCRIPTOR_SET_FEATURES_NV_LAYOUT: Layout =
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("perStageDescriptorSet", 16, 1, Ty::Bool32),
-        f("dynamicPipelineLayout", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "perStageDescriptorSet", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dynamicPipelineLayout", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,13 +2,12 @@
 // VK_NV_present_barrier.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePresentBarrierFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub present_barrier: Bool32,
 }
-structure!(PhysicalDevicePresentBarrierFeaturesNV, PHYSICAL_DEVICE_PRESENT_BARRIER_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDevicePresentBarrierFeaturesNV, PHYSICAL_DEVICE_PRESENT_BARRIER_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_PRESENT_BARRIER_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePresentBarrierFeaturesNV",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_PRESENT_BARRIER_FEATURES_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("presentBarrier", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "presentBarrier", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SurfaceCapabilitiesPresentBarrierNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub present_barrier_supported: Bool32,
 }
-structure!(SurfaceCapabilitiesPresentBarrierNV, SURFACE_CAPABILITIES_PRESENT_BARRIER_NV_LAYOUT, 24);
+structure!(SurfaceCapabilitiesPresentBarrierNV, SURFACE_CAPABILITIES_PRESENT_BARRIER_NV_LAYOUT);
 pub static SURFACE_CAPABILITIES_PRESENT_BARRIER_NV_LAYOUT: Layout = Layout {
     name: "VkSurfaceCapabilitiesPresentBarrierNV",
     size: 24,
@@ -44,25 +42,24 @@ pub static SURFACE_CAPABILITIES_PRESENT_BARRIER_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("presentBarrierSupported", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "presentBarrierSupported", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SwapchainPresentBarrierCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub present_barrier_enable: Bool32,
 }
-structure!(SwapchainPresentBarrierCreateInfoNV, SWAPCHAIN_PRESENT_BARRIER_CREATE_INFO_NV_LAYOUT, 24);
+structure!(SwapchainPresentBarrierCreateInfoNV, SWAPCHAIN_PRESENT_BARRIER_CREATE_INFO_NV_LAYOUT);
 pub static SWAPCHAIN_PRESENT_BARRIER_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkSwapchainPresentBarrierCreateInfoNV",
     size: 24,
@@ -71,13 +68,13 @@ pub static SWAPCHAIN_PRESENT_BARRIER_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("presentBarrierEnable", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "presentBarrierEnable", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,14 +2,13 @@
 // VK_NV_present_metering.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SetPresentConfigNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub num_frames_per_batch: u32,
     pub present_config_feedback: u32,
 }
-structure!(SetPresentConfigNV, SET_PRESENT_CONFIG_NV_LAYOUT, 24);
+structure!(SetPresentConfigNV, SET_PRESENT_CONFIG_NV_LAYOUT);
 pub static SET_PRESENT_CONFIG_NV_LAYOUT: Layout = Layout {
     name: "VkSetPresentConfigNV",
     size: 24,
@@ -18,26 +17,25 @@ pub static SET_PRESENT_CONFIG_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("numFramesPerBatch", 16, 1, Ty::U32),
-        f("presentConfigFeedback", 20, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "numFramesPerBatch", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "presentConfigFeedback", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePresentMeteringFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub present_metering: Bool32,
 }
-structure!(PhysicalDevicePresentMeteringFeaturesNV, PHYSICAL_DEVICE_PRESENT_METERING_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDevicePresentMeteringFeaturesNV, PHYSICAL_DEVICE_PRESENT_METERING_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_PRESENT_METERING_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePresentMeteringFeaturesNV",
     size: 24,
@@ -46,13 +44,13 @@ pub static PHYSICAL_DEVICE_PRESENT_METERING_FEATURES_NV_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("presentMetering", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "presentMetering", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,13 +2,12 @@
 // VK_NV_push_constant_bank.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PushConstantBankInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub bank: u32,
 }
-structure!(PushConstantBankInfoNV, PUSH_CONSTANT_BANK_INFO_NV_LAYOUT, 24);
+structure!(PushConstantBankInfoNV, PUSH_CONSTANT_BANK_INFO_NV_LAYOUT);
 pub static PUSH_CONSTANT_BANK_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkPushConstantBankInfoNV",
     size: 24,
@@ -17,25 +16,24 @@ pub static PUSH_CONSTANT_BANK_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("bank", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "bank", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePushConstantBankFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub push_constant_bank: Bool32,
 }
-structure!(PhysicalDevicePushConstantBankFeaturesNV, PHYSICAL_DEVICE_PUSH_CONSTANT_BANK_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDevicePushConstantBankFeaturesNV, PHYSICAL_DEVICE_PUSH_CONSTANT_BANK_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_PUSH_CONSTANT_BANK_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePushConstantBankFeaturesNV",
     size: 24,
@@ -44,19 +42,18 @@ pub static PHYSICAL_DEVICE_PUSH_CONSTANT_BANK_FEATURES_NV_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pushConstantBank", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pushConstantBank", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDevicePushConstantBankPropertiesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -65,7 +62,7 @@ pub struct PhysicalDevicePushConstantBankPropertiesNV {
     pub max_graphics_push_data_banks: u32,
     pub max_compute_push_data_banks: u32,
 }
-structure!(PhysicalDevicePushConstantBankPropertiesNV, PHYSICAL_DEVICE_PUSH_CONSTANT_BANK_PROPERTIES_NV_LAYOUT, 32);
+structure!(PhysicalDevicePushConstantBankPropertiesNV, PHYSICAL_DEVICE_PUSH_CONSTANT_BANK_PROPERTIES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_PUSH_CONSTANT_BANK_PROPERTIES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDevicePushConstantBankPropertiesNV",
     size: 32,
@@ -74,16 +71,16 @@ pub static PHYSICAL_DEVICE_PUSH_CONSTANT_BANK_PROPERTIES_NV_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxGraphicsPushConstantBanks", 16, 1, Ty::U32),
-        f("maxComputePushConstantBanks", 20, 1, Ty::U32),
-        f("maxGraphicsPushDataBanks", 24, 1, Ty::U32),
-        f("maxComputePushDataBanks", 28, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxGraphicsPushConstantBanks", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxComputePushConstantBanks", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxGraphicsPushDataBanks", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxComputePushDataBanks", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

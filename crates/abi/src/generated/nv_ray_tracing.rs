@@ -2,7 +2,6 @@
 // VK_NV_ray_tracing.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RayTracingShaderGroupCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -12,7 +11,7 @@ pub struct RayTracingShaderGroupCreateInfoNV {
     pub any_hit_shader: u32,
     pub intersection_shader: u32,
 }
-structure!(RayTracingShaderGroupCreateInfoNV, RAY_TRACING_SHADER_GROUP_CREATE_INFO_NV_LAYOUT, 40);
+structure!(RayTracingShaderGroupCreateInfoNV, RAY_TRACING_SHADER_GROUP_CREATE_INFO_NV_LAYOUT);
 pub static RAY_TRACING_SHADER_GROUP_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkRayTracingShaderGroupCreateInfoNV",
     size: 40,
@@ -21,23 +20,22 @@ pub static RAY_TRACING_SHADER_GROUP_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("type", 16, 1, Ty::Enum(&RAY_TRACING_SHADER_GROUP_TYPE_KHR_ENUM)),
-        f("generalShader", 20, 1, Ty::U32),
-        f("closestHitShader", 24, 1, Ty::U32),
-        f("anyHitShader", 28, 1, Ty::U32),
-        f("intersectionShader", 32, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "type", at: 16, ty: Ty::Enum(&RAY_TRACING_SHADER_GROUP_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "generalShader", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "closestHitShader", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "anyHitShader", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "intersectionShader", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RayTracingPipelineCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -51,7 +49,7 @@ pub struct RayTracingPipelineCreateInfoNV {
     pub base_pipeline_handle: Pipeline,
     pub base_pipeline_index: i32,
 }
-structure!(RayTracingPipelineCreateInfoNV, RAY_TRACING_PIPELINE_CREATE_INFO_NV_LAYOUT, 80);
+structure!(RayTracingPipelineCreateInfoNV, RAY_TRACING_PIPELINE_CREATE_INFO_NV_LAYOUT);
 pub static RAY_TRACING_PIPELINE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkRayTracingPipelineCreateInfoNV",
     size: 80,
@@ -60,31 +58,30 @@ pub static RAY_TRACING_PIPELINE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&PIPELINE_CREATE_FLAG_BITS_ENUM)).optional(),
-        f("stageCount", 20, 1, Ty::U32),
-        f("pStages", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("groupCount", 32, 1, Ty::U32),
-        f("pGroups", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RAY_TRACING_SHADER_GROUP_CREATE_INFO_NV_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("maxRecursionDepth", 48, 1, Ty::U32),
-        f("layout", 56, 1, Ty::Handle(HandleType::PipelineLayout)).optional(),
-        f("basePipelineHandle", 64, 1, Ty::Handle(HandleType::Pipeline)).optional(),
-        f("basePipelineIndex", 72, 1, Ty::I32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&PIPELINE_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "stageCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStages", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "groupCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGroups", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RAY_TRACING_SHADER_GROUP_CREATE_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxRecursionDepth", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "layout", at: 56, ty: Ty::Handle(HandleType::PipelineLayout), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "basePipelineHandle", at: 64, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "basePipelineIndex", at: 72, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(here(20, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&RAY_TRACING_SHADER_GROUP_CREATE_INFO_NV_LAYOUT), len: Len::At(here(32, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&PIPELINE_SHADER_STAGE_CREATE_INFO_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&RAY_TRACING_SHADER_GROUP_CREATE_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 32, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Handles { at: 56, count: 1, ty: HandleType::PipelineLayout },
         Work::Handles { at: 64, count: 1, ty: HandleType::Pipeline },
     ],
-    gaps: &[s(4, 4), s(36, 4), s(52, 4), s(76, 4)],
-    keep: &[s(0, 4), s(20, 4), s(32, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }, Span { at: 76, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct GeometryTrianglesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -100,7 +97,7 @@ pub struct GeometryTrianglesNV {
     pub transform_data: Buffer,
     pub transform_offset: u64,
 }
-structure!(GeometryTrianglesNV, GEOMETRY_TRIANGLES_NV_LAYOUT, 96);
+structure!(GeometryTrianglesNV, GEOMETRY_TRIANGLES_NV_LAYOUT);
 pub static GEOMETRY_TRIANGLES_NV_LAYOUT: Layout = Layout {
     name: "VkGeometryTrianglesNV",
     size: 96,
@@ -109,19 +106,19 @@ pub static GEOMETRY_TRIANGLES_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("vertexData", 16, 1, Ty::Handle(HandleType::Buffer)).optional(),
-        f("vertexOffset", 24, 1, Ty::U64),
-        f("vertexCount", 32, 1, Ty::U32),
-        f("vertexStride", 40, 1, Ty::U64),
-        f("vertexFormat", 48, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("indexData", 56, 1, Ty::Handle(HandleType::Buffer)).optional(),
-        f("indexOffset", 64, 1, Ty::U64),
-        f("indexCount", 72, 1, Ty::U32),
-        f("indexType", 76, 1, Ty::Enum(&INDEX_TYPE_ENUM)),
-        f("transformData", 80, 1, Ty::Handle(HandleType::Buffer)).optional(),
-        f("transformOffset", 88, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vertexData", at: 16, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vertexOffset", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexCount", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexStride", at: 40, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexFormat", at: 48, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexData", at: 56, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "indexOffset", at: 64, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexCount", at: 72, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexType", at: 76, ty: Ty::Enum(&INDEX_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "transformData", at: 80, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "transformOffset", at: 88, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
@@ -129,12 +126,11 @@ pub static GEOMETRY_TRIANGLES_NV_LAYOUT: Layout = Layout {
         Work::Handles { at: 56, count: 1, ty: HandleType::Buffer },
         Work::Handles { at: 80, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(4, 4), s(36, 4), s(52, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct GeometryAABBNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -143,7 +139,7 @@ pub struct GeometryAABBNV {
     pub stride: u32,
     pub offset: u64,
 }
-structure!(GeometryAABBNV, GEOMETRY_AABBNV_LAYOUT, 40);
+structure!(GeometryAABBNV, GEOMETRY_AABBNV_LAYOUT);
 pub static GEOMETRY_AABBNV_LAYOUT: Layout = Layout {
     name: "VkGeometryAABBNV",
     size: 40,
@@ -152,28 +148,27 @@ pub static GEOMETRY_AABBNV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("aabbData", 16, 1, Ty::Handle(HandleType::Buffer)).optional(),
-        f("numAABBs", 24, 1, Ty::U32),
-        f("stride", 28, 1, Ty::U32),
-        f("offset", 32, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "aabbData", at: 16, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "numAABBs", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "stride", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct GeometryDataNV {
     pub triangles: GeometryTrianglesNV,
     pub aabbs: GeometryAABBNV,
 }
-structure!(GeometryDataNV, GEOMETRY_DATA_NV_LAYOUT, 136);
+structure!(GeometryDataNV, GEOMETRY_DATA_NV_LAYOUT);
 pub static GEOMETRY_DATA_NV_LAYOUT: Layout = Layout {
     name: "VkGeometryDataNV",
     size: 136,
@@ -182,8 +177,8 @@ pub static GEOMETRY_DATA_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("triangles", 0, 1, Ty::Struct(&GEOMETRY_TRIANGLES_NV_LAYOUT)),
-        f("aabbs", 96, 1, Ty::Struct(&GEOMETRY_AABBNV_LAYOUT)),
+        Field { name: "triangles", at: 0, ty: Ty::Struct(&GEOMETRY_TRIANGLES_NV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "aabbs", at: 96, ty: Ty::Struct(&GEOMETRY_AABBNV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
@@ -193,12 +188,11 @@ pub static GEOMETRY_DATA_NV_LAYOUT: Layout = Layout {
         Work::Chain { at: 104 },
         Work::Handles { at: 112, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(4, 4), s(36, 4), s(52, 4), s(100, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }, Span { at: 100, size: 4 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct GeometryNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -206,7 +200,7 @@ pub struct GeometryNV {
     pub geometry: GeometryDataNV,
     pub flags: GeometryFlagsKHR,
 }
-structure!(GeometryNV, GEOMETRY_NV_LAYOUT, 168);
+structure!(GeometryNV, GEOMETRY_NV_LAYOUT);
 pub static GEOMETRY_NV_LAYOUT: Layout = Layout {
     name: "VkGeometryNV",
     size: 168,
@@ -215,11 +209,11 @@ pub static GEOMETRY_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("geometryType", 16, 1, Ty::Enum(&GEOMETRY_TYPE_KHR_ENUM)),
-        f("geometry", 24, 1, Ty::Struct(&GEOMETRY_DATA_NV_LAYOUT)),
-        f("flags", 160, 1, Ty::Flags(&GEOMETRY_FLAG_BITS_KHR_ENUM)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "geometryType", at: 16, ty: Ty::Enum(&GEOMETRY_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "geometry", at: 24, ty: Ty::Struct(&GEOMETRY_DATA_NV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 160, ty: Ty::Flags(&GEOMETRY_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
@@ -230,12 +224,11 @@ pub static GEOMETRY_NV_LAYOUT: Layout = Layout {
         Work::Chain { at: 128 },
         Work::Handles { at: 136, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(28, 4), s(60, 4), s(76, 4), s(124, 4), s(164, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 28, size: 4 }, Span { at: 60, size: 4 }, Span { at: 76, size: 4 }, Span { at: 124, size: 4 }, Span { at: 164, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -245,7 +238,7 @@ pub struct AccelerationStructureInfoNV {
     pub geometry_count: u32,
     pub p_geometries: Ptr<GeometryNV>,
 }
-structure!(AccelerationStructureInfoNV, ACCELERATION_STRUCTURE_INFO_NV_LAYOUT, 40);
+structure!(AccelerationStructureInfoNV, ACCELERATION_STRUCTURE_INFO_NV_LAYOUT);
 pub static ACCELERATION_STRUCTURE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureInfoNV",
     size: 40,
@@ -254,31 +247,30 @@ pub static ACCELERATION_STRUCTURE_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("type", 16, 1, Ty::Enum(&ACCELERATION_STRUCTURE_TYPE_KHR_ENUM)),
-        f("flags", 20, 1, Ty::Flags(&BUILD_ACCELERATION_STRUCTURE_FLAG_BITS_KHR_ENUM)).optional(),
-        f("instanceCount", 24, 1, Ty::U32).optional(),
-        f("geometryCount", 28, 1, Ty::U32).optional(),
-        f("pGeometries", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&GEOMETRY_NV_LAYOUT), len: Len::At(here(28, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "type", at: 16, ty: Ty::Enum(&ACCELERATION_STRUCTURE_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 20, ty: Ty::Flags(&BUILD_ACCELERATION_STRUCTURE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "instanceCount", at: 24, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "geometryCount", at: 28, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pGeometries", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&GEOMETRY_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&GEOMETRY_NV_LAYOUT), len: Len::At(here(28, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&GEOMETRY_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 28, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(28, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 28, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub compacted_size: u64,
     pub info: AccelerationStructureInfoNV,
 }
-structure!(AccelerationStructureCreateInfoNV, ACCELERATION_STRUCTURE_CREATE_INFO_NV_LAYOUT, 64);
+structure!(AccelerationStructureCreateInfoNV, ACCELERATION_STRUCTURE_CREATE_INFO_NV_LAYOUT);
 pub static ACCELERATION_STRUCTURE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureCreateInfoNV",
     size: 64,
@@ -287,24 +279,23 @@ pub static ACCELERATION_STRUCTURE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("compactedSize", 16, 1, Ty::U64),
-        f("info", 24, 1, Ty::Struct(&ACCELERATION_STRUCTURE_INFO_NV_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "compactedSize", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "info", at: 24, ty: Ty::Struct(&ACCELERATION_STRUCTURE_INFO_NV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Chain { at: 32 },
-        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&GEOMETRY_NV_LAYOUT), len: Len::At(here(52, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&GEOMETRY_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 52, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(AccelerationStructureNV, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BindAccelerationStructureMemoryInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -314,7 +305,7 @@ pub struct BindAccelerationStructureMemoryInfoNV {
     pub device_index_count: u32,
     pub p_device_indices: Ptr<u32>,
 }
-structure!(BindAccelerationStructureMemoryInfoNV, BIND_ACCELERATION_STRUCTURE_MEMORY_INFO_NV_LAYOUT, 56);
+structure!(BindAccelerationStructureMemoryInfoNV, BIND_ACCELERATION_STRUCTURE_MEMORY_INFO_NV_LAYOUT);
 pub static BIND_ACCELERATION_STRUCTURE_MEMORY_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkBindAccelerationStructureMemoryInfoNV",
     size: 56,
@@ -323,33 +314,32 @@ pub static BIND_ACCELERATION_STRUCTURE_MEMORY_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("accelerationStructure", 16, 1, Ty::Handle(HandleType::AccelerationStructureNV)),
-        f("memory", 24, 1, Ty::Handle(HandleType::DeviceMemory)),
-        f("memoryOffset", 32, 1, Ty::U64),
-        f("deviceIndexCount", 40, 1, Ty::U32).optional(),
-        f("pDeviceIndices", 48, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "accelerationStructure", at: 16, ty: Ty::Handle(HandleType::AccelerationStructureNV), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memory", at: 24, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryOffset", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "deviceIndexCount", at: 40, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDeviceIndices", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::AccelerationStructureNV },
         Work::Handles { at: 24, count: 1, ty: HandleType::DeviceMemory },
-        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(40, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 48, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 40, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(44, 4)],
-    keep: &[s(0, 4), s(40, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 40, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct WriteDescriptorSetAccelerationStructureNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub acceleration_structure_count: u32,
     pub p_acceleration_structures: Ptr<AccelerationStructureNV>,
 }
-structure!(WriteDescriptorSetAccelerationStructureNV, WRITE_DESCRIPTOR_SET_ACCELERATION_STRUCTURE_NV_LAYOUT, 32);
+structure!(WriteDescriptorSetAccelerationStructureNV, WRITE_DESCRIPTOR_SET_ACCELERATION_STRUCTURE_NV_LAYOUT);
 pub static WRITE_DESCRIPTOR_SET_ACCELERATION_STRUCTURE_NV_LAYOUT: Layout = Layout {
     name: "VkWriteDescriptorSetAccelerationStructureNV",
     size: 32,
@@ -358,28 +348,27 @@ pub static WRITE_DESCRIPTOR_SET_ACCELERATION_STRUCTURE_NV_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("accelerationStructureCount", 16, 1, Ty::U32),
-        f("pAccelerationStructures", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureNV), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "accelerationStructureCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAccelerationStructures", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureNV), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::AccelerationStructureNV), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::AccelerationStructureNV), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureMemoryRequirementsInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub type_: AccelerationStructureMemoryRequirementsTypeNV,
     pub acceleration_structure: AccelerationStructureNV,
 }
-structure!(AccelerationStructureMemoryRequirementsInfoNV, ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_INFO_NV_LAYOUT, 32);
+structure!(AccelerationStructureMemoryRequirementsInfoNV, ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_INFO_NV_LAYOUT);
 pub static ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureMemoryRequirementsInfoNV",
     size: 32,
@@ -388,21 +377,20 @@ pub static ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_INFO_NV_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("type", 16, 1, Ty::Enum(&ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_TYPE_NV_ENUM)),
-        f("accelerationStructure", 24, 1, Ty::Handle(HandleType::AccelerationStructureNV)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "type", at: 16, ty: Ty::Enum(&ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_TYPE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "accelerationStructure", at: 24, ty: Ty::Handle(HandleType::AccelerationStructureNV), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 24, count: 1, ty: HandleType::AccelerationStructureNV },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceRayTracingPropertiesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -415,7 +403,7 @@ pub struct PhysicalDeviceRayTracingPropertiesNV {
     pub max_triangle_count: u64,
     pub max_descriptor_set_acceleration_structures: u32,
 }
-structure!(PhysicalDeviceRayTracingPropertiesNV, PHYSICAL_DEVICE_RAY_TRACING_PROPERTIES_NV_LAYOUT, 64);
+structure!(PhysicalDeviceRayTracingPropertiesNV, PHYSICAL_DEVICE_RAY_TRACING_PROPERTIES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_RAY_TRACING_PROPERTIES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceRayTracingPropertiesNV",
     size: 64,
@@ -424,22 +412,22 @@ pub static PHYSICAL_DEVICE_RAY_TRACING_PROPERTIES_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderGroupHandleSize", 16, 1, Ty::U32),
-        f("maxRecursionDepth", 20, 1, Ty::U32),
-        f("maxShaderGroupStride", 24, 1, Ty::U32),
-        f("shaderGroupBaseAlignment", 28, 1, Ty::U32),
-        f("maxGeometryCount", 32, 1, Ty::U64),
-        f("maxInstanceCount", 40, 1, Ty::U64),
-        f("maxTriangleCount", 48, 1, Ty::U64),
-        f("maxDescriptorSetAccelerationStructures", 56, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderGroupHandleSize", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxRecursionDepth", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxShaderGroupStride", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderGroupBaseAlignment", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxGeometryCount", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxInstanceCount", at: 40, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTriangleCount", at: 48, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxDescriptorSetAccelerationStructures", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(60, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 60, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(AccelerationStructureMemoryRequirementsTypeNV, i32);
@@ -459,14 +447,13 @@ pub static ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_TYPE_NV_ENUM: EnumDesc = E
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateAccelerationStructureNVParams {
     pub device: Device,
     pub p_create_info: Ptr<AccelerationStructureCreateInfoNV>,
     pub p_allocator: Ptr<Opaque>,
     pub p_acceleration_structure: Ptr<AccelerationStructureNV>,
 }
-structure!(CreateAccelerationStructureNVParams, CREATE_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT, 32);
+image!(CreateAccelerationStructureNVParams, CREATE_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT);
 pub static CREATE_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateAccelerationStructureNV",
     size: 32,
@@ -475,10 +462,10 @@ pub static CREATE_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pAccelerationStructure", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_CREATE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pAccelerationStructure", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -491,12 +478,11 @@ pub static CREATE_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateAccelerationStructureNVOutputs {
     pub result: Result,
     pub p_acceleration_structure: Ptr<AccelerationStructureNV>,
 }
-structure!(CreateAccelerationStructureNVOutputs, CREATE_ACCELERATION_STRUCTURE_NV_OUTPUTS_LAYOUT, 16);
+image!(CreateAccelerationStructureNVOutputs, CREATE_ACCELERATION_STRUCTURE_NV_OUTPUTS_LAYOUT);
 pub static CREATE_ACCELERATION_STRUCTURE_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateAccelerationStructureNV:outputs",
     size: 16,
@@ -505,13 +491,13 @@ pub static CREATE_ACCELERATION_STRUCTURE_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pAccelerationStructure", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAccelerationStructure", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::AccelerationStructureNV), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateAccelerationStructureNV = unsafe extern "system" fn(Device, Ptr<AccelerationStructureCreateInfoNV>, Ptr<Opaque>, Ptr<AccelerationStructureNV>) -> Result;
@@ -529,13 +515,12 @@ pub static CREATE_ACCELERATION_STRUCTURE_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyAccelerationStructureNVParams {
     pub device: Device,
     pub acceleration_structure: AccelerationStructureNV,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyAccelerationStructureNVParams, DESTROY_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT, 24);
+image!(DestroyAccelerationStructureNVParams, DESTROY_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT);
 pub static DESTROY_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyAccelerationStructureNV",
     size: 24,
@@ -544,9 +529,9 @@ pub static DESTROY_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("accelerationStructure", 8, 1, Ty::Handle(HandleType::AccelerationStructureNV)).optional().extern_sync(),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "accelerationStructure", at: 8, ty: Ty::Handle(HandleType::AccelerationStructureNV), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -567,13 +552,12 @@ pub static DESTROY_ACCELERATION_STRUCTURE_NV_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetAccelerationStructureMemoryRequirementsNVParams {
     pub device: Device,
     pub p_info: Ptr<AccelerationStructureMemoryRequirementsInfoNV>,
     pub p_memory_requirements: Ptr<MemoryRequirements2>,
 }
-structure!(GetAccelerationStructureMemoryRequirementsNVParams, GET_ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_NV_PARAMS_LAYOUT, 24);
+image!(GetAccelerationStructureMemoryRequirementsNVParams, GET_ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_NV_PARAMS_LAYOUT);
 pub static GET_ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetAccelerationStructureMemoryRequirementsNV",
     size: 24,
@@ -582,9 +566,9 @@ pub static GET_ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_NV_PARAMS_LAYOUT: Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pMemoryRequirements", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryRequirements", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -596,11 +580,10 @@ pub static GET_ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_NV_PARAMS_LAYOUT: Layo
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetAccelerationStructureMemoryRequirementsNVOutputs {
     pub p_memory_requirements: Ptr<MemoryRequirements2>,
 }
-structure!(GetAccelerationStructureMemoryRequirementsNVOutputs, GET_ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_NV_OUTPUTS_LAYOUT, 8);
+image!(GetAccelerationStructureMemoryRequirementsNVOutputs, GET_ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_NV_OUTPUTS_LAYOUT);
 pub static GET_ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetAccelerationStructureMemoryRequirementsNV:outputs",
     size: 8,
@@ -609,7 +592,7 @@ pub static GET_ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_NV_OUTPUTS_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pMemoryRequirements", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pMemoryRequirements", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&MEMORY_REQUIREMENTS2_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -632,13 +615,12 @@ pub static GET_ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_NV_COMMAND: CommandDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct BindAccelerationStructureMemoryNVParams {
     pub device: Device,
     pub bind_info_count: u32,
     pub p_bind_infos: Ptr<BindAccelerationStructureMemoryInfoNV>,
 }
-structure!(BindAccelerationStructureMemoryNVParams, BIND_ACCELERATION_STRUCTURE_MEMORY_NV_PARAMS_LAYOUT, 24);
+image!(BindAccelerationStructureMemoryNVParams, BIND_ACCELERATION_STRUCTURE_MEMORY_NV_PARAMS_LAYOUT);
 pub static BIND_ACCELERATION_STRUCTURE_MEMORY_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkBindAccelerationStructureMemoryNV",
     size: 24,
@@ -647,24 +629,23 @@ pub static BIND_ACCELERATION_STRUCTURE_MEMORY_NV_PARAMS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("bindInfoCount", 8, 1, Ty::U32),
-        f("pBindInfos", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&BIND_ACCELERATION_STRUCTURE_MEMORY_INFO_NV_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bindInfoCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&BIND_ACCELERATION_STRUCTURE_MEMORY_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_ACCELERATION_STRUCTURE_MEMORY_INFO_NV_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&BIND_ACCELERATION_STRUCTURE_MEMORY_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct BindAccelerationStructureMemoryNVOutputs {
     pub result: Result,
 }
-structure!(BindAccelerationStructureMemoryNVOutputs, BIND_ACCELERATION_STRUCTURE_MEMORY_NV_OUTPUTS_LAYOUT, 8);
+image!(BindAccelerationStructureMemoryNVOutputs, BIND_ACCELERATION_STRUCTURE_MEMORY_NV_OUTPUTS_LAYOUT);
 pub static BIND_ACCELERATION_STRUCTURE_MEMORY_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkBindAccelerationStructureMemoryNV:outputs",
     size: 8,
@@ -673,10 +654,10 @@ pub static BIND_ACCELERATION_STRUCTURE_MEMORY_NV_OUTPUTS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnBindAccelerationStructureMemoryNV = unsafe extern "system" fn(Device, u32, Ptr<BindAccelerationStructureMemoryInfoNV>) -> Result;
@@ -694,7 +675,6 @@ pub static BIND_ACCELERATION_STRUCTURE_MEMORY_NV_COMMAND: CommandDesc = CommandD
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBuildAccelerationStructureNVParams {
     pub command_buffer: CommandBuffer,
     pub p_info: Ptr<AccelerationStructureInfoNV>,
@@ -706,7 +686,7 @@ pub struct CmdBuildAccelerationStructureNVParams {
     pub scratch: Buffer,
     pub scratch_offset: u64,
 }
-structure!(CmdBuildAccelerationStructureNVParams, CMD_BUILD_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT, 72);
+image!(CmdBuildAccelerationStructureNVParams, CMD_BUILD_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT);
 pub static CMD_BUILD_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBuildAccelerationStructureNV",
     size: 72,
@@ -715,15 +695,15 @@ pub static CMD_BUILD_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("instanceData", 16, 1, Ty::Handle(HandleType::Buffer)).optional(),
-        f("instanceOffset", 24, 1, Ty::U64),
-        f("update", 32, 1, Ty::Bool32),
-        f("dst", 40, 1, Ty::Handle(HandleType::AccelerationStructureNV)),
-        f("src", 48, 1, Ty::Handle(HandleType::AccelerationStructureNV)).optional(),
-        f("scratch", 56, 1, Ty::Handle(HandleType::Buffer)),
-        f("scratchOffset", 64, 1, Ty::U64),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACCELERATION_STRUCTURE_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "instanceData", at: 16, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "instanceOffset", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "update", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dst", at: 40, ty: Ty::Handle(HandleType::AccelerationStructureNV), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "src", at: 48, ty: Ty::Handle(HandleType::AccelerationStructureNV), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "scratch", at: 56, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "scratchOffset", at: 64, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -733,7 +713,7 @@ pub static CMD_BUILD_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT: Layout = Layout {
         Work::Handles { at: 48, count: 1, ty: HandleType::AccelerationStructureNV },
         Work::Handles { at: 56, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(36, 4)],
+    gaps: &[Span { at: 36, size: 4 }],
     keep: &[],
 };
 pub type FnCmdBuildAccelerationStructureNV = unsafe extern "system" fn(CommandBuffer, Ptr<AccelerationStructureInfoNV>, Buffer, u64, Bool32, AccelerationStructureNV, AccelerationStructureNV, Buffer, u64);
@@ -747,14 +727,13 @@ pub static CMD_BUILD_ACCELERATION_STRUCTURE_NV_COMMAND: CommandDesc = CommandDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCopyAccelerationStructureNVParams {
     pub command_buffer: CommandBuffer,
     pub dst: AccelerationStructureNV,
     pub src: AccelerationStructureNV,
     pub mode: CopyAccelerationStructureModeKHR,
 }
-structure!(CmdCopyAccelerationStructureNVParams, CMD_COPY_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT, 32);
+image!(CmdCopyAccelerationStructureNVParams, CMD_COPY_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT);
 pub static CMD_COPY_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCopyAccelerationStructureNV",
     size: 32,
@@ -763,17 +742,17 @@ pub static CMD_COPY_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("dst", 8, 1, Ty::Handle(HandleType::AccelerationStructureNV)),
-        f("src", 16, 1, Ty::Handle(HandleType::AccelerationStructureNV)),
-        f("mode", 24, 1, Ty::Enum(&COPY_ACCELERATION_STRUCTURE_MODE_KHR_ENUM)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "dst", at: 8, ty: Ty::Handle(HandleType::AccelerationStructureNV), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "src", at: 16, ty: Ty::Handle(HandleType::AccelerationStructureNV), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "mode", at: 24, ty: Ty::Enum(&COPY_ACCELERATION_STRUCTURE_MODE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 8, count: 1, ty: HandleType::AccelerationStructureNV },
         Work::Handles { at: 16, count: 1, ty: HandleType::AccelerationStructureNV },
     ],
-    gaps: &[s(28, 4)],
+    gaps: &[Span { at: 28, size: 4 }],
     keep: &[],
 };
 pub type FnCmdCopyAccelerationStructureNV = unsafe extern "system" fn(CommandBuffer, AccelerationStructureNV, AccelerationStructureNV, CopyAccelerationStructureModeKHR);
@@ -787,7 +766,6 @@ pub static CMD_COPY_ACCELERATION_STRUCTURE_NV_COMMAND: CommandDesc = CommandDesc
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdTraceRaysNVParams {
     pub command_buffer: CommandBuffer,
     pub raygen_shader_binding_table_buffer: Buffer,
@@ -805,7 +783,7 @@ pub struct CmdTraceRaysNVParams {
     pub height: u32,
     pub depth: u32,
 }
-structure!(CmdTraceRaysNVParams, CMD_TRACE_RAYS_NV_PARAMS_LAYOUT, 112);
+image!(CmdTraceRaysNVParams, CMD_TRACE_RAYS_NV_PARAMS_LAYOUT);
 pub static CMD_TRACE_RAYS_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdTraceRaysNV",
     size: 112,
@@ -814,21 +792,21 @@ pub static CMD_TRACE_RAYS_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("raygenShaderBindingTableBuffer", 8, 1, Ty::Handle(HandleType::Buffer)),
-        f("raygenShaderBindingOffset", 16, 1, Ty::U64),
-        f("missShaderBindingTableBuffer", 24, 1, Ty::Handle(HandleType::Buffer)).optional(),
-        f("missShaderBindingOffset", 32, 1, Ty::U64),
-        f("missShaderBindingStride", 40, 1, Ty::U64),
-        f("hitShaderBindingTableBuffer", 48, 1, Ty::Handle(HandleType::Buffer)).optional(),
-        f("hitShaderBindingOffset", 56, 1, Ty::U64),
-        f("hitShaderBindingStride", 64, 1, Ty::U64),
-        f("callableShaderBindingTableBuffer", 72, 1, Ty::Handle(HandleType::Buffer)).optional(),
-        f("callableShaderBindingOffset", 80, 1, Ty::U64),
-        f("callableShaderBindingStride", 88, 1, Ty::U64),
-        f("width", 96, 1, Ty::U32),
-        f("height", 100, 1, Ty::U32),
-        f("depth", 104, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "raygenShaderBindingTableBuffer", at: 8, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "raygenShaderBindingOffset", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "missShaderBindingTableBuffer", at: 24, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "missShaderBindingOffset", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "missShaderBindingStride", at: 40, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "hitShaderBindingTableBuffer", at: 48, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "hitShaderBindingOffset", at: 56, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "hitShaderBindingStride", at: 64, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "callableShaderBindingTableBuffer", at: 72, ty: Ty::Handle(HandleType::Buffer), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "callableShaderBindingOffset", at: 80, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "callableShaderBindingStride", at: 88, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "width", at: 96, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "height", at: 100, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "depth", at: 104, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -837,7 +815,7 @@ pub static CMD_TRACE_RAYS_NV_PARAMS_LAYOUT: Layout = Layout {
         Work::Handles { at: 48, count: 1, ty: HandleType::Buffer },
         Work::Handles { at: 72, count: 1, ty: HandleType::Buffer },
     ],
-    gaps: &[s(108, 4)],
+    gaps: &[Span { at: 108, size: 4 }],
     keep: &[],
 };
 pub type FnCmdTraceRaysNV = unsafe extern "system" fn(CommandBuffer, Buffer, u64, Buffer, u64, u64, Buffer, u64, u64, Buffer, u64, u64, u32, u32, u32);
@@ -851,7 +829,6 @@ pub static CMD_TRACE_RAYS_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateRayTracingPipelinesNVParams {
     pub device: Device,
     pub pipeline_cache: PipelineCache,
@@ -860,7 +837,7 @@ pub struct CreateRayTracingPipelinesNVParams {
     pub p_allocator: Ptr<Opaque>,
     pub p_pipelines: Ptr<Pipeline>,
 }
-structure!(CreateRayTracingPipelinesNVParams, CREATE_RAY_TRACING_PIPELINES_NV_PARAMS_LAYOUT, 48);
+image!(CreateRayTracingPipelinesNVParams, CREATE_RAY_TRACING_PIPELINES_NV_PARAMS_LAYOUT);
 pub static CREATE_RAY_TRACING_PIPELINES_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateRayTracingPipelinesNV",
     size: 48,
@@ -869,33 +846,32 @@ pub static CREATE_RAY_TRACING_PIPELINES_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pipelineCache", 8, 1, Ty::Handle(HandleType::PipelineCache)).optional().extern_sync(),
-        f("createInfoCount", 16, 1, Ty::U32),
-        f("pCreateInfos", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RAY_TRACING_PIPELINE_CREATE_INFO_NV_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 32, 1, Ty::Opaque).optional(),
-        f("pPipelines", 40, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipelineCache", at: 8, ty: Ty::Handle(HandleType::PipelineCache), count: 1, is_optional: true, is_extern_sync: true },
+        Field { name: "createInfoCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfos", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RAY_TRACING_PIPELINE_CREATE_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 32, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPipelines", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::PipelineCache },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&RAY_TRACING_PIPELINE_CREATE_INFO_NV_LAYOUT), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&RAY_TRACING_PIPELINE_CREATE_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Opaque { at: 32 },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(16, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(20, 4)],
-    keep: &[s(16, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
+    keep: &[Span { at: 16, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateRayTracingPipelinesNVOutputs {
     pub result: Result,
     pub create_info_count: u32,
     pub p_create_infos: Ptr<RayTracingPipelineCreateInfoNV>,
     pub p_pipelines: Ptr<Pipeline>,
 }
-structure!(CreateRayTracingPipelinesNVOutputs, CREATE_RAY_TRACING_PIPELINES_NV_OUTPUTS_LAYOUT, 24);
+image!(CreateRayTracingPipelinesNVOutputs, CREATE_RAY_TRACING_PIPELINES_NV_OUTPUTS_LAYOUT);
 pub static CREATE_RAY_TRACING_PIPELINES_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateRayTracingPipelinesNV:outputs",
     size: 24,
@@ -904,17 +880,17 @@ pub static CREATE_RAY_TRACING_PIPELINES_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("createInfoCount", 4, 1, Ty::U32),
-        f("pCreateInfos", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RAY_TRACING_PIPELINE_CREATE_INFO_NV_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pPipelines", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "createInfoCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RAY_TRACING_PIPELINE_CREATE_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelines", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&RAY_TRACING_PIPELINE_CREATE_INFO_NV_LAYOUT), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(here(4, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&RAY_TRACING_PIPELINE_CREATE_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::Pipeline), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(4, 4)],
+    keep: &[Span { at: 4, size: 4 }],
 };
 pub type FnCreateRayTracingPipelinesNV = unsafe extern "system" fn(Device, PipelineCache, u32, Ptr<RayTracingPipelineCreateInfoNV>, Ptr<Opaque>, Ptr<Pipeline>) -> Result;
 pub static CREATE_RAY_TRACING_PIPELINES_NV_COMMAND: CommandDesc = CommandDesc {
@@ -931,14 +907,13 @@ pub static CREATE_RAY_TRACING_PIPELINES_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetAccelerationStructureHandleNVParams {
     pub device: Device,
     pub acceleration_structure: AccelerationStructureNV,
     pub data_size: u64,
     pub p_data: Ptr<u8>,
 }
-structure!(GetAccelerationStructureHandleNVParams, GET_ACCELERATION_STRUCTURE_HANDLE_NV_PARAMS_LAYOUT, 32);
+image!(GetAccelerationStructureHandleNVParams, GET_ACCELERATION_STRUCTURE_HANDLE_NV_PARAMS_LAYOUT);
 pub static GET_ACCELERATION_STRUCTURE_HANDLE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetAccelerationStructureHandleNV",
     size: 32,
@@ -947,28 +922,27 @@ pub static GET_ACCELERATION_STRUCTURE_HANDLE_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("accelerationStructure", 8, 1, Ty::Handle(HandleType::AccelerationStructureNV)),
-        f("dataSize", 16, 1, Ty::Size),
-        f("pData", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(16, 8)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "accelerationStructure", at: 8, ty: Ty::Handle(HandleType::AccelerationStructureNV), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dataSize", at: 16, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::AccelerationStructureNV },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(16, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(16, 8)],
+    keep: &[Span { at: 16, size: 8 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetAccelerationStructureHandleNVOutputs {
     pub result: Result,
     pub data_size: u64,
     pub p_data: Ptr<u8>,
 }
-structure!(GetAccelerationStructureHandleNVOutputs, GET_ACCELERATION_STRUCTURE_HANDLE_NV_OUTPUTS_LAYOUT, 24);
+image!(GetAccelerationStructureHandleNVOutputs, GET_ACCELERATION_STRUCTURE_HANDLE_NV_OUTPUTS_LAYOUT);
 pub static GET_ACCELERATION_STRUCTURE_HANDLE_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetAccelerationStructureHandleNV:outputs",
     size: 24,
@@ -977,15 +951,15 @@ pub static GET_ACCELERATION_STRUCTURE_HANDLE_NV_OUTPUTS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("dataSize", 8, 1, Ty::Size),
-        f("pData", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(8, 8)), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dataSize", at: 8, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(8, 8)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(8, 8)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 8, size: 8 }],
 };
 pub type FnGetAccelerationStructureHandleNV = unsafe extern "system" fn(Device, AccelerationStructureNV, u64, Ptr<u8>) -> Result;
 pub static GET_ACCELERATION_STRUCTURE_HANDLE_NV_COMMAND: CommandDesc = CommandDesc {
@@ -1002,7 +976,6 @@ pub static GET_ACCELERATION_STRUCTURE_HANDLE_NV_COMMAND: CommandDesc = CommandDe
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdWriteAccelerationStructuresPropertiesNVParams {
     pub command_buffer: CommandBuffer,
     pub acceleration_structure_count: u32,
@@ -1011,7 +984,7 @@ pub struct CmdWriteAccelerationStructuresPropertiesNVParams {
     pub query_pool: QueryPool,
     pub first_query: u32,
 }
-structure!(CmdWriteAccelerationStructuresPropertiesNVParams, CMD_WRITE_ACCELERATION_STRUCTURES_PROPERTIES_NV_PARAMS_LAYOUT, 48);
+image!(CmdWriteAccelerationStructuresPropertiesNVParams, CMD_WRITE_ACCELERATION_STRUCTURES_PROPERTIES_NV_PARAMS_LAYOUT);
 pub static CMD_WRITE_ACCELERATION_STRUCTURES_PROPERTIES_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdWriteAccelerationStructuresPropertiesNV",
     size: 48,
@@ -1020,20 +993,20 @@ pub static CMD_WRITE_ACCELERATION_STRUCTURES_PROPERTIES_NV_PARAMS_LAYOUT: Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("accelerationStructureCount", 8, 1, Ty::U32),
-        f("pAccelerationStructures", 16, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureNV), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("queryType", 24, 1, Ty::Enum(&QUERY_TYPE_ENUM)),
-        f("queryPool", 32, 1, Ty::Handle(HandleType::QueryPool)),
-        f("firstQuery", 40, 1, Ty::U32),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "accelerationStructureCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAccelerationStructures", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::AccelerationStructureNV), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queryType", at: 24, ty: Ty::Enum(&QUERY_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queryPool", at: 32, ty: Ty::Handle(HandleType::QueryPool), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "firstQuery", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::AccelerationStructureNV), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::AccelerationStructureNV), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Handles { at: 32, count: 1, ty: HandleType::QueryPool },
     ],
-    gaps: &[s(12, 4), s(28, 4), s(44, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }, Span { at: 28, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 pub type FnCmdWriteAccelerationStructuresPropertiesNV = unsafe extern "system" fn(CommandBuffer, u32, Ptr<AccelerationStructureNV>, QueryType, QueryPool, u32);
 pub static CMD_WRITE_ACCELERATION_STRUCTURES_PROPERTIES_NV_COMMAND: CommandDesc = CommandDesc {
@@ -1046,13 +1019,12 @@ pub static CMD_WRITE_ACCELERATION_STRUCTURES_PROPERTIES_NV_COMMAND: CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CompileDeferredNVParams {
     pub device: Device,
     pub pipeline: Pipeline,
     pub shader: u32,
 }
-structure!(CompileDeferredNVParams, COMPILE_DEFERRED_NV_PARAMS_LAYOUT, 24);
+image!(CompileDeferredNVParams, COMPILE_DEFERRED_NV_PARAMS_LAYOUT);
 pub static COMPILE_DEFERRED_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCompileDeferredNV",
     size: 24,
@@ -1061,24 +1033,23 @@ pub static COMPILE_DEFERRED_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pipeline", 8, 1, Ty::Handle(HandleType::Pipeline)),
-        f("shader", 16, 1, Ty::U32),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pipeline", at: 8, ty: Ty::Handle(HandleType::Pipeline), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shader", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::Pipeline },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CompileDeferredNVOutputs {
     pub result: Result,
 }
-structure!(CompileDeferredNVOutputs, COMPILE_DEFERRED_NV_OUTPUTS_LAYOUT, 8);
+image!(CompileDeferredNVOutputs, COMPILE_DEFERRED_NV_OUTPUTS_LAYOUT);
 pub static COMPILE_DEFERRED_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCompileDeferredNV:outputs",
     size: 8,
@@ -1087,10 +1058,10 @@ pub static COMPILE_DEFERRED_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCompileDeferredNV = unsafe extern "system" fn(Device, Pipeline, u32) -> Result;

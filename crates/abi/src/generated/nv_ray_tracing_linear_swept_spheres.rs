@@ -2,14 +2,13 @@
 // VK_NV_ray_tracing_linear_swept_spheres.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceRayTracingLinearSweptSpheresFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub spheres: Bool32,
     pub linear_swept_spheres: Bool32,
 }
-structure!(PhysicalDeviceRayTracingLinearSweptSpheresFeaturesNV, PHYSICAL_DEVICE_RAY_TRACING_LINEAR_SWEPT_SPHERES_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceRayTracingLinearSweptSpheresFeaturesNV, PHYSICAL_DEVICE_RAY_TRACING_LINEAR_SWEPT_SPHERES_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_RAY_TRACING_LINEAR_SWEPT_SPHERES_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceRayTracingLinearSweptSpheresFeaturesNV",
     size: 24,
@@ -18,20 +17,19 @@ pub static PHYSICAL_DEVICE_RAY_TRACING_LINEAR_SWEPT_SPHERES_FEATURES_NV_LAYOUT: 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("spheres", 16, 1, Ty::Bool32),
-        f("linearSweptSpheres", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "spheres", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "linearSweptSpheres", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureGeometryLinearSweptSpheresDataNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -47,7 +45,7 @@ pub struct AccelerationStructureGeometryLinearSweptSpheresDataNV {
     pub indexing_mode: RayTracingLssIndexingModeNV,
     pub end_caps_mode: RayTracingLssPrimitiveEndCapsModeNV,
 }
-structure!(AccelerationStructureGeometryLinearSweptSpheresDataNV, ACCELERATION_STRUCTURE_GEOMETRY_LINEAR_SWEPT_SPHERES_DATA_NV_LAYOUT, 96);
+structure!(AccelerationStructureGeometryLinearSweptSpheresDataNV, ACCELERATION_STRUCTURE_GEOMETRY_LINEAR_SWEPT_SPHERES_DATA_NV_LAYOUT);
 pub static ACCELERATION_STRUCTURE_GEOMETRY_LINEAR_SWEPT_SPHERES_DATA_NV_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureGeometryLinearSweptSpheresDataNV",
     size: 96,
@@ -56,19 +54,19 @@ pub static ACCELERATION_STRUCTURE_GEOMETRY_LINEAR_SWEPT_SPHERES_DATA_NV_LAYOUT: 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("vertexFormat", 16, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("vertexData", 24, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT)),
-        f("vertexStride", 32, 1, Ty::U64),
-        f("radiusFormat", 40, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("radiusData", 48, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT)),
-        f("radiusStride", 56, 1, Ty::U64),
-        f("indexType", 64, 1, Ty::Enum(&INDEX_TYPE_ENUM)),
-        f("indexData", 72, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT)),
-        f("indexStride", 80, 1, Ty::U64),
-        f("indexingMode", 88, 1, Ty::Enum(&RAY_TRACING_LSS_INDEXING_MODE_NV_ENUM)),
-        f("endCapsMode", 92, 1, Ty::Enum(&RAY_TRACING_LSS_PRIMITIVE_END_CAPS_MODE_NV_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vertexFormat", at: 16, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexData", at: 24, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexStride", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "radiusFormat", at: 40, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "radiusData", at: 48, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "radiusStride", at: 56, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexType", at: 64, ty: Ty::Enum(&INDEX_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexData", at: 72, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexStride", at: 80, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexingMode", at: 88, ty: Ty::Enum(&RAY_TRACING_LSS_INDEXING_MODE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "endCapsMode", at: 92, ty: Ty::Enum(&RAY_TRACING_LSS_PRIMITIVE_END_CAPS_MODE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
@@ -76,12 +74,11 @@ pub static ACCELERATION_STRUCTURE_GEOMETRY_LINEAR_SWEPT_SPHERES_DATA_NV_LAYOUT: 
         Work::DeviceOrHost { at: 48 },
         Work::DeviceOrHost { at: 72 },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(44, 4), s(68, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 44, size: 4 }, Span { at: 68, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureGeometrySpheresDataNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -95,7 +92,7 @@ pub struct AccelerationStructureGeometrySpheresDataNV {
     pub index_data: DeviceOrHostAddressConstKHR,
     pub index_stride: u64,
 }
-structure!(AccelerationStructureGeometrySpheresDataNV, ACCELERATION_STRUCTURE_GEOMETRY_SPHERES_DATA_NV_LAYOUT, 88);
+structure!(AccelerationStructureGeometrySpheresDataNV, ACCELERATION_STRUCTURE_GEOMETRY_SPHERES_DATA_NV_LAYOUT);
 pub static ACCELERATION_STRUCTURE_GEOMETRY_SPHERES_DATA_NV_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureGeometrySpheresDataNV",
     size: 88,
@@ -104,17 +101,17 @@ pub static ACCELERATION_STRUCTURE_GEOMETRY_SPHERES_DATA_NV_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("vertexFormat", 16, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("vertexData", 24, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT)),
-        f("vertexStride", 32, 1, Ty::U64),
-        f("radiusFormat", 40, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("radiusData", 48, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT)),
-        f("radiusStride", 56, 1, Ty::U64),
-        f("indexType", 64, 1, Ty::Enum(&INDEX_TYPE_ENUM)),
-        f("indexData", 72, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT)),
-        f("indexStride", 80, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vertexFormat", at: 16, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexData", at: 24, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vertexStride", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "radiusFormat", at: 40, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "radiusData", at: 48, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "radiusStride", at: 56, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexType", at: 64, ty: Ty::Enum(&INDEX_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexData", at: 72, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "indexStride", at: 80, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
@@ -122,8 +119,8 @@ pub static ACCELERATION_STRUCTURE_GEOMETRY_SPHERES_DATA_NV_LAYOUT: Layout = Layo
         Work::DeviceOrHost { at: 48 },
         Work::DeviceOrHost { at: 72 },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(44, 4), s(68, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 44, size: 4 }, Span { at: 68, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(RayTracingLssIndexingModeNV, i32);

@@ -2,13 +2,12 @@
 // VK_NV_ray_tracing_motion_blur.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureGeometryMotionTrianglesDataNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub vertex_data: DeviceOrHostAddressConstKHR,
 }
-structure!(AccelerationStructureGeometryMotionTrianglesDataNV, ACCELERATION_STRUCTURE_GEOMETRY_MOTION_TRIANGLES_DATA_NV_LAYOUT, 24);
+structure!(AccelerationStructureGeometryMotionTrianglesDataNV, ACCELERATION_STRUCTURE_GEOMETRY_MOTION_TRIANGLES_DATA_NV_LAYOUT);
 pub static ACCELERATION_STRUCTURE_GEOMETRY_MOTION_TRIANGLES_DATA_NV_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureGeometryMotionTrianglesDataNV",
     size: 24,
@@ -17,27 +16,26 @@ pub static ACCELERATION_STRUCTURE_GEOMETRY_MOTION_TRIANGLES_DATA_NV_LAYOUT: Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("vertexData", 16, 1, Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vertexData", at: 16, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::DeviceOrHost { at: 16 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureMotionInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_instances: u32,
     pub flags: AccelerationStructureMotionInfoFlagsNV,
 }
-structure!(AccelerationStructureMotionInfoNV, ACCELERATION_STRUCTURE_MOTION_INFO_NV_LAYOUT, 24);
+structure!(AccelerationStructureMotionInfoNV, ACCELERATION_STRUCTURE_MOTION_INFO_NV_LAYOUT);
 pub static ACCELERATION_STRUCTURE_MOTION_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureMotionInfoNV",
     size: 24,
@@ -46,26 +44,25 @@ pub static ACCELERATION_STRUCTURE_MOTION_INFO_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxInstances", 16, 1, Ty::U32),
-        f("flags", 20, 1, Ty::U32).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxInstances", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureMotionInstanceNV {
     pub type_: AccelerationStructureMotionInstanceTypeNV,
     pub flags: AccelerationStructureMotionInstanceFlagsNV,
     pub data: AccelerationStructureMotionInstanceDataNV,
 }
-structure!(AccelerationStructureMotionInstanceNV, ACCELERATION_STRUCTURE_MOTION_INSTANCE_NV_LAYOUT, 152);
+structure!(AccelerationStructureMotionInstanceNV, ACCELERATION_STRUCTURE_MOTION_INSTANCE_NV_LAYOUT);
 pub static ACCELERATION_STRUCTURE_MOTION_INSTANCE_NV_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureMotionInstanceNV",
     size: 152,
@@ -74,21 +71,26 @@ pub static ACCELERATION_STRUCTURE_MOTION_INSTANCE_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("type", 0, 1, Ty::Enum(&ACCELERATION_STRUCTURE_MOTION_INSTANCE_TYPE_NV_ENUM)),
-        f("flags", 4, 1, Ty::U32).optional(),
-        f("data", 8, 1, Ty::Struct(&ACCELERATION_STRUCTURE_MOTION_INSTANCE_DATA_NV_LAYOUT)),
+        Field { name: "type", at: 0, ty: Ty::Enum(&ACCELERATION_STRUCTURE_MOTION_INSTANCE_TYPE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "flags", at: 4, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "data", at: 8, ty: Ty::Struct(&ACCELERATION_STRUCTURE_MOTION_INSTANCE_DATA_NV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[],
+    work: &[
+        Work::Select { union: Span { at: 8, size: 144 }, selector: Place { through: Place::HERE, at: 0, width: 4 }, cases: &[
+            Case { values: &[0], field: 0, size: 64, work: &[], gaps: &[] },
+            Case { values: &[1], field: 1, size: 112, work: &[], gaps: &[] },
+            Case { values: &[2], field: 2, size: 144, work: &[], gaps: &[] },
+        ] },
+    ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureMotionInstanceDataNV {
     pub words: [u64; 18],
 }
-structure!(AccelerationStructureMotionInstanceDataNV, ACCELERATION_STRUCTURE_MOTION_INSTANCE_DATA_NV_LAYOUT, 144);
+structure!(AccelerationStructureMotionInstanceDataNV, ACCELERATION_STRUCTURE_MOTION_INSTANCE_DATA_NV_LAYOUT);
 pub static ACCELERATION_STRUCTURE_MOTION_INSTANCE_DATA_NV_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureMotionInstanceDataNV",
     size: 144,
@@ -97,9 +99,9 @@ pub static ACCELERATION_STRUCTURE_MOTION_INSTANCE_DATA_NV_LAYOUT: Layout = Layou
     is_union: true,
     returned_only: false,
     fields: &[
-        f("staticInstance", 0, 1, Ty::Struct(&ACCELERATION_STRUCTURE_INSTANCE_KHR_LAYOUT)),
-        f("matrixMotionInstance", 0, 1, Ty::Struct(&ACCELERATION_STRUCTURE_MATRIX_MOTION_INSTANCE_NV_LAYOUT)),
-        f("srtMotionInstance", 0, 1, Ty::Struct(&ACCELERATION_STRUCTURE_SRT_MOTION_INSTANCE_NV_LAYOUT)),
+        Field { name: "staticInstance", at: 0, ty: Ty::Struct(&ACCELERATION_STRUCTURE_INSTANCE_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "matrixMotionInstance", at: 0, ty: Ty::Struct(&ACCELERATION_STRUCTURE_MATRIX_MOTION_INSTANCE_NV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "srtMotionInstance", at: 0, ty: Ty::Struct(&ACCELERATION_STRUCTURE_SRT_MOTION_INSTANCE_NV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -112,7 +114,6 @@ union_members!(AccelerationStructureMotionInstanceDataNV {
 });
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureMatrixMotionInstanceNV {
     pub transform_t0: TransformMatrixKHR,
     pub transform_t1: TransformMatrixKHR,
@@ -120,7 +121,7 @@ pub struct AccelerationStructureMatrixMotionInstanceNV {
     pub bits_1: u32,
     pub acceleration_structure_reference: u64,
 }
-structure!(AccelerationStructureMatrixMotionInstanceNV, ACCELERATION_STRUCTURE_MATRIX_MOTION_INSTANCE_NV_LAYOUT, 112);
+structure!(AccelerationStructureMatrixMotionInstanceNV, ACCELERATION_STRUCTURE_MATRIX_MOTION_INSTANCE_NV_LAYOUT);
 pub static ACCELERATION_STRUCTURE_MATRIX_MOTION_INSTANCE_NV_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureMatrixMotionInstanceNV",
     size: 112,
@@ -129,13 +130,13 @@ pub static ACCELERATION_STRUCTURE_MATRIX_MOTION_INSTANCE_NV_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("transformT0", 0, 1, Ty::Struct(&TRANSFORM_MATRIX_KHR_LAYOUT)),
-        f("transformT1", 48, 1, Ty::Struct(&TRANSFORM_MATRIX_KHR_LAYOUT)),
-        f("instanceCustomIndex", 96, 1, Ty::Bits { shift: 0, width: 24 }).optional(),
-        f("mask", 96, 1, Ty::Bits { shift: 24, width: 8 }).optional(),
-        f("instanceShaderBindingTableRecordOffset", 100, 1, Ty::Bits { shift: 0, width: 24 }).optional(),
-        f("flags", 100, 1, Ty::Bits { shift: 24, width: 8 }).optional(),
-        f("accelerationStructureReference", 104, 1, Ty::U64),
+        Field { name: "transformT0", at: 0, ty: Ty::Struct(&TRANSFORM_MATRIX_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "transformT1", at: 48, ty: Ty::Struct(&TRANSFORM_MATRIX_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "instanceCustomIndex", at: 96, ty: Ty::Bits { shift: 0, width: 24 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "mask", at: 96, ty: Ty::Bits { shift: 24, width: 8 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "instanceShaderBindingTableRecordOffset", at: 100, ty: Ty::Bits { shift: 0, width: 24 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 100, ty: Ty::Bits { shift: 24, width: 8 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "accelerationStructureReference", at: 104, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -143,7 +144,6 @@ pub static ACCELERATION_STRUCTURE_MATRIX_MOTION_INSTANCE_NV_LAYOUT: Layout = Lay
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AccelerationStructureSRTMotionInstanceNV {
     pub transform_t0: SRTDataNV,
     pub transform_t1: SRTDataNV,
@@ -151,7 +151,7 @@ pub struct AccelerationStructureSRTMotionInstanceNV {
     pub bits_1: u32,
     pub acceleration_structure_reference: u64,
 }
-structure!(AccelerationStructureSRTMotionInstanceNV, ACCELERATION_STRUCTURE_SRT_MOTION_INSTANCE_NV_LAYOUT, 144);
+structure!(AccelerationStructureSRTMotionInstanceNV, ACCELERATION_STRUCTURE_SRT_MOTION_INSTANCE_NV_LAYOUT);
 pub static ACCELERATION_STRUCTURE_SRT_MOTION_INSTANCE_NV_LAYOUT: Layout = Layout {
     name: "VkAccelerationStructureSRTMotionInstanceNV",
     size: 144,
@@ -160,13 +160,13 @@ pub static ACCELERATION_STRUCTURE_SRT_MOTION_INSTANCE_NV_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("transformT0", 0, 1, Ty::Struct(&SRT_DATA_NV_LAYOUT)),
-        f("transformT1", 64, 1, Ty::Struct(&SRT_DATA_NV_LAYOUT)),
-        f("instanceCustomIndex", 128, 1, Ty::Bits { shift: 0, width: 24 }).optional(),
-        f("mask", 128, 1, Ty::Bits { shift: 24, width: 8 }).optional(),
-        f("instanceShaderBindingTableRecordOffset", 132, 1, Ty::Bits { shift: 0, width: 24 }).optional(),
-        f("flags", 132, 1, Ty::Bits { shift: 24, width: 8 }).optional(),
-        f("accelerationStructureReference", 136, 1, Ty::U64),
+        Field { name: "transformT0", at: 0, ty: Ty::Struct(&SRT_DATA_NV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "transformT1", at: 64, ty: Ty::Struct(&SRT_DATA_NV_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "instanceCustomIndex", at: 128, ty: Ty::Bits { shift: 0, width: 24 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "mask", at: 128, ty: Ty::Bits { shift: 24, width: 8 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "instanceShaderBindingTableRecordOffset", at: 132, ty: Ty::Bits { shift: 0, width: 24 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 132, ty: Ty::Bits { shift: 24, width: 8 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "accelerationStructureReference", at: 136, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -174,7 +174,6 @@ pub static ACCELERATION_STRUCTURE_SRT_MOTION_INSTANCE_NV_LAYOUT: Layout = Layout
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SRTDataNV {
     pub sx: f32,
     pub a: f32,
@@ -193,7 +192,7 @@ pub struct SRTDataNV {
     pub ty: f32,
     pub tz: f32,
 }
-structure!(SRTDataNV, SRT_DATA_NV_LAYOUT, 64);
+structure!(SRTDataNV, SRT_DATA_NV_LAYOUT);
 pub static SRT_DATA_NV_LAYOUT: Layout = Layout {
     name: "VkSRTDataNV",
     size: 64,
@@ -202,22 +201,22 @@ pub static SRT_DATA_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sx", 0, 1, Ty::F32),
-        f("a", 4, 1, Ty::F32),
-        f("b", 8, 1, Ty::F32),
-        f("pvx", 12, 1, Ty::F32),
-        f("sy", 16, 1, Ty::F32),
-        f("c", 20, 1, Ty::F32),
-        f("pvy", 24, 1, Ty::F32),
-        f("sz", 28, 1, Ty::F32),
-        f("pvz", 32, 1, Ty::F32),
-        f("qx", 36, 1, Ty::F32),
-        f("qy", 40, 1, Ty::F32),
-        f("qz", 44, 1, Ty::F32),
-        f("qw", 48, 1, Ty::F32),
-        f("tx", 52, 1, Ty::F32),
-        f("ty", 56, 1, Ty::F32),
-        f("tz", 60, 1, Ty::F32),
+        Field { name: "sx", at: 0, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "a", at: 4, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "b", at: 8, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pvx", at: 12, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sy", at: 16, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "c", at: 20, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pvy", at: 24, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sz", at: 28, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pvz", at: 32, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "qx", at: 36, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "qy", at: 40, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "qz", at: 44, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "qw", at: 48, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tx", at: 52, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ty", at: 56, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tz", at: 60, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -225,14 +224,13 @@ pub static SRT_DATA_NV_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceRayTracingMotionBlurFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub ray_tracing_motion_blur: Bool32,
     pub ray_tracing_motion_blur_pipeline_trace_rays_indirect: Bool32,
 }
-structure!(PhysicalDeviceRayTracingMotionBlurFeaturesNV, PHYSICAL_DEVICE_RAY_TRACING_MOTION_BLUR_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceRayTracingMotionBlurFeaturesNV, PHYSICAL_DEVICE_RAY_TRACING_MOTION_BLUR_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_RAY_TRACING_MOTION_BLUR_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceRayTracingMotionBlurFeaturesNV",
     size: 24,
@@ -241,16 +239,16 @@ pub static PHYSICAL_DEVICE_RAY_TRACING_MOTION_BLUR_FEATURES_NV_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("rayTracingMotionBlur", 16, 1, Ty::Bool32),
-        f("rayTracingMotionBlurPipelineTraceRaysIndirect", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "rayTracingMotionBlur", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "rayTracingMotionBlurPipelineTraceRaysIndirect", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(AccelerationStructureMotionInstanceTypeNV, i32);

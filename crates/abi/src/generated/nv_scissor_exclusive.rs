@@ -2,14 +2,13 @@
 // VK_NV_scissor_exclusive.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineViewportExclusiveScissorStateCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub exclusive_scissor_count: u32,
     pub p_exclusive_scissors: Ptr<Rect2D>,
 }
-structure!(PipelineViewportExclusiveScissorStateCreateInfoNV, PIPELINE_VIEWPORT_EXCLUSIVE_SCISSOR_STATE_CREATE_INFO_NV_LAYOUT, 32);
+structure!(PipelineViewportExclusiveScissorStateCreateInfoNV, PIPELINE_VIEWPORT_EXCLUSIVE_SCISSOR_STATE_CREATE_INFO_NV_LAYOUT);
 pub static PIPELINE_VIEWPORT_EXCLUSIVE_SCISSOR_STATE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkPipelineViewportExclusiveScissorStateCreateInfoNV",
     size: 32,
@@ -18,27 +17,26 @@ pub static PIPELINE_VIEWPORT_EXCLUSIVE_SCISSOR_STATE_CREATE_INFO_NV_LAYOUT: Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("exclusiveScissorCount", 16, 1, Ty::U32).optional(),
-        f("pExclusiveScissors", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(here(16, 4)), read: Read::Rule(ReadRule::ExclusiveScissorsStatic), direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "exclusiveScissorCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pExclusiveScissors", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Rule(ReadRule::ExclusiveScissorsStatic), direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(here(16, 4)), read: Read::Rule(ReadRule::ExclusiveScissorsStatic), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Rule(ReadRule::ExclusiveScissorsStatic), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4), s(16, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceExclusiveScissorFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub exclusive_scissor: Bool32,
 }
-structure!(PhysicalDeviceExclusiveScissorFeaturesNV, PHYSICAL_DEVICE_EXCLUSIVE_SCISSOR_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceExclusiveScissorFeaturesNV, PHYSICAL_DEVICE_EXCLUSIVE_SCISSOR_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_EXCLUSIVE_SCISSOR_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceExclusiveScissorFeaturesNV",
     size: 24,
@@ -47,26 +45,25 @@ pub static PHYSICAL_DEVICE_EXCLUSIVE_SCISSOR_FEATURES_NV_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("exclusiveScissor", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "exclusiveScissor", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetExclusiveScissorEnableNVParams {
     pub command_buffer: CommandBuffer,
     pub first_exclusive_scissor: u32,
     pub exclusive_scissor_count: u32,
     pub p_exclusive_scissor_enables: Ptr<Bool32>,
 }
-structure!(CmdSetExclusiveScissorEnableNVParams, CMD_SET_EXCLUSIVE_SCISSOR_ENABLE_NV_PARAMS_LAYOUT, 24);
+image!(CmdSetExclusiveScissorEnableNVParams, CMD_SET_EXCLUSIVE_SCISSOR_ENABLE_NV_PARAMS_LAYOUT);
 pub static CMD_SET_EXCLUSIVE_SCISSOR_ENABLE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetExclusiveScissorEnableNV",
     size: 24,
@@ -75,17 +72,17 @@ pub static CMD_SET_EXCLUSIVE_SCISSOR_ENABLE_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("firstExclusiveScissor", 8, 1, Ty::U32),
-        f("exclusiveScissorCount", 12, 1, Ty::U32),
-        f("pExclusiveScissorEnables", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "firstExclusiveScissor", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "exclusiveScissorCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExclusiveScissorEnables", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(12, 4)],
+    keep: &[Span { at: 12, size: 4 }],
 };
 pub type FnCmdSetExclusiveScissorEnableNV = unsafe extern "system" fn(CommandBuffer, u32, u32, Ptr<Bool32>);
 pub static CMD_SET_EXCLUSIVE_SCISSOR_ENABLE_NV_COMMAND: CommandDesc = CommandDesc {
@@ -98,14 +95,13 @@ pub static CMD_SET_EXCLUSIVE_SCISSOR_ENABLE_NV_COMMAND: CommandDesc = CommandDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetExclusiveScissorNVParams {
     pub command_buffer: CommandBuffer,
     pub first_exclusive_scissor: u32,
     pub exclusive_scissor_count: u32,
     pub p_exclusive_scissors: Ptr<Rect2D>,
 }
-structure!(CmdSetExclusiveScissorNVParams, CMD_SET_EXCLUSIVE_SCISSOR_NV_PARAMS_LAYOUT, 24);
+image!(CmdSetExclusiveScissorNVParams, CMD_SET_EXCLUSIVE_SCISSOR_NV_PARAMS_LAYOUT);
 pub static CMD_SET_EXCLUSIVE_SCISSOR_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetExclusiveScissorNV",
     size: 24,
@@ -114,17 +110,17 @@ pub static CMD_SET_EXCLUSIVE_SCISSOR_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("firstExclusiveScissor", 8, 1, Ty::U32),
-        f("exclusiveScissorCount", 12, 1, Ty::U32),
-        f("pExclusiveScissors", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "firstExclusiveScissor", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "exclusiveScissorCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExclusiveScissors", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(12, 4)],
+    keep: &[Span { at: 12, size: 4 }],
 };
 pub type FnCmdSetExclusiveScissorNV = unsafe extern "system" fn(CommandBuffer, u32, u32, Ptr<Rect2D>);
 pub static CMD_SET_EXCLUSIVE_SCISSOR_NV_COMMAND: CommandDesc = CommandDesc {

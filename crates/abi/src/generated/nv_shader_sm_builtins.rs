@@ -2,14 +2,13 @@
 // VK_NV_shader_sm_builtins.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderSMBuiltinsPropertiesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_sm_count: u32,
     pub shader_warps_per_sm: u32,
 }
-structure!(PhysicalDeviceShaderSMBuiltinsPropertiesNV, PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceShaderSMBuiltinsPropertiesNV, PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderSMBuiltinsPropertiesNV",
     size: 24,
@@ -18,26 +17,25 @@ pub static PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderSMCount", 16, 1, Ty::U32),
-        f("shaderWarpsPerSM", 20, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderSMCount", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderWarpsPerSM", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderSMBuiltinsFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_sm_builtins: Bool32,
 }
-structure!(PhysicalDeviceShaderSMBuiltinsFeaturesNV, PHYSICAL_DEVICE_SHADER_SM_BUILTINS_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceShaderSMBuiltinsFeaturesNV, PHYSICAL_DEVICE_SHADER_SM_BUILTINS_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_SM_BUILTINS_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderSMBuiltinsFeaturesNV",
     size: 24,
@@ -46,13 +44,13 @@ pub static PHYSICAL_DEVICE_SHADER_SM_BUILTINS_FEATURES_NV_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderSMBuiltins", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderSMBuiltins", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

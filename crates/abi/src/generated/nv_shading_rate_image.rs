@@ -2,12 +2,11 @@
 // VK_NV_shading_rate_image.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ShadingRatePaletteNV {
     pub shading_rate_palette_entry_count: u32,
     pub p_shading_rate_palette_entries: Ptr<ShadingRatePaletteEntryNV>,
 }
-structure!(ShadingRatePaletteNV, SHADING_RATE_PALETTE_NV_LAYOUT, 16);
+structure!(ShadingRatePaletteNV, SHADING_RATE_PALETTE_NV_LAYOUT);
 pub static SHADING_RATE_PALETTE_NV_LAYOUT: Layout = Layout {
     name: "VkShadingRatePaletteNV",
     size: 16,
@@ -16,18 +15,17 @@ pub static SHADING_RATE_PALETTE_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("shadingRatePaletteEntryCount", 0, 1, Ty::U32),
-        f("pShadingRatePaletteEntries", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(0, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "shadingRatePaletteEntryCount", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pShadingRatePaletteEntries", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(0, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineViewportShadingRateImageStateCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -35,7 +33,7 @@ pub struct PipelineViewportShadingRateImageStateCreateInfoNV {
     pub viewport_count: u32,
     pub p_shading_rate_palettes: Ptr<ShadingRatePaletteNV>,
 }
-structure!(PipelineViewportShadingRateImageStateCreateInfoNV, PIPELINE_VIEWPORT_SHADING_RATE_IMAGE_STATE_CREATE_INFO_NV_LAYOUT, 32);
+structure!(PipelineViewportShadingRateImageStateCreateInfoNV, PIPELINE_VIEWPORT_SHADING_RATE_IMAGE_STATE_CREATE_INFO_NV_LAYOUT);
 pub static PIPELINE_VIEWPORT_SHADING_RATE_IMAGE_STATE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkPipelineViewportShadingRateImageStateCreateInfoNV",
     size: 32,
@@ -44,29 +42,28 @@ pub static PIPELINE_VIEWPORT_SHADING_RATE_IMAGE_STATE_CREATE_INFO_NV_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shadingRateImageEnable", 16, 1, Ty::Bool32),
-        f("viewportCount", 20, 1, Ty::U32).optional(),
-        f("pShadingRatePalettes", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SHADING_RATE_PALETTE_NV_LAYOUT), len: Len::At(here(20, 4)), read: Read::Rule(ReadRule::ShadingRatePalettesStatic), direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shadingRateImageEnable", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "viewportCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pShadingRatePalettes", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SHADING_RATE_PALETTE_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::ShadingRatePalettesStatic), direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SHADING_RATE_PALETTE_NV_LAYOUT), len: Len::At(here(20, 4)), read: Read::Rule(ReadRule::ShadingRatePalettesStatic), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SHADING_RATE_PALETTE_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::ShadingRatePalettesStatic), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(20, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShadingRateImageFeaturesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shading_rate_image: Bool32,
     pub shading_rate_coarse_sample_order: Bool32,
 }
-structure!(PhysicalDeviceShadingRateImageFeaturesNV, PHYSICAL_DEVICE_SHADING_RATE_IMAGE_FEATURES_NV_LAYOUT, 24);
+structure!(PhysicalDeviceShadingRateImageFeaturesNV, PHYSICAL_DEVICE_SHADING_RATE_IMAGE_FEATURES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADING_RATE_IMAGE_FEATURES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShadingRateImageFeaturesNV",
     size: 24,
@@ -75,20 +72,19 @@ pub static PHYSICAL_DEVICE_SHADING_RATE_IMAGE_FEATURES_NV_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shadingRateImage", 16, 1, Ty::Bool32),
-        f("shadingRateCoarseSampleOrder", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shadingRateImage", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shadingRateCoarseSampleOrder", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShadingRateImagePropertiesNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -96,7 +92,7 @@ pub struct PhysicalDeviceShadingRateImagePropertiesNV {
     pub shading_rate_palette_size: u32,
     pub shading_rate_max_coarse_samples: u32,
 }
-structure!(PhysicalDeviceShadingRateImagePropertiesNV, PHYSICAL_DEVICE_SHADING_RATE_IMAGE_PROPERTIES_NV_LAYOUT, 32);
+structure!(PhysicalDeviceShadingRateImagePropertiesNV, PHYSICAL_DEVICE_SHADING_RATE_IMAGE_PROPERTIES_NV_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADING_RATE_IMAGE_PROPERTIES_NV_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShadingRateImagePropertiesNV",
     size: 32,
@@ -105,27 +101,26 @@ pub static PHYSICAL_DEVICE_SHADING_RATE_IMAGE_PROPERTIES_NV_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shadingRateTexelSize", 16, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("shadingRatePaletteSize", 24, 1, Ty::U32),
-        f("shadingRateMaxCoarseSamples", 28, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shadingRateTexelSize", at: 16, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shadingRatePaletteSize", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shadingRateMaxCoarseSamples", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CoarseSampleLocationNV {
     pub pixel_x: u32,
     pub pixel_y: u32,
     pub sample: u32,
 }
-structure!(CoarseSampleLocationNV, COARSE_SAMPLE_LOCATION_NV_LAYOUT, 12);
+structure!(CoarseSampleLocationNV, COARSE_SAMPLE_LOCATION_NV_LAYOUT);
 pub static COARSE_SAMPLE_LOCATION_NV_LAYOUT: Layout = Layout {
     name: "VkCoarseSampleLocationNV",
     size: 12,
@@ -134,9 +129,9 @@ pub static COARSE_SAMPLE_LOCATION_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pixelX", 0, 1, Ty::U32),
-        f("pixelY", 4, 1, Ty::U32),
-        f("sample", 8, 1, Ty::U32),
+        Field { name: "pixelX", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pixelY", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sample", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -144,14 +139,13 @@ pub static COARSE_SAMPLE_LOCATION_NV_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CoarseSampleOrderCustomNV {
     pub shading_rate: ShadingRatePaletteEntryNV,
     pub sample_count: u32,
     pub sample_location_count: u32,
     pub p_sample_locations: Ptr<CoarseSampleLocationNV>,
 }
-structure!(CoarseSampleOrderCustomNV, COARSE_SAMPLE_ORDER_CUSTOM_NV_LAYOUT, 24);
+structure!(CoarseSampleOrderCustomNV, COARSE_SAMPLE_ORDER_CUSTOM_NV_LAYOUT);
 pub static COARSE_SAMPLE_ORDER_CUSTOM_NV_LAYOUT: Layout = Layout {
     name: "VkCoarseSampleOrderCustomNV",
     size: 24,
@@ -160,20 +154,19 @@ pub static COARSE_SAMPLE_ORDER_CUSTOM_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("shadingRate", 0, 1, Ty::Enum(&SHADING_RATE_PALETTE_ENTRY_NV_ENUM)),
-        f("sampleCount", 4, 1, Ty::U32),
-        f("sampleLocationCount", 8, 1, Ty::U32),
-        f("pSampleLocations", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COARSE_SAMPLE_LOCATION_NV_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "shadingRate", at: 0, ty: Ty::Enum(&SHADING_RATE_PALETTE_ENTRY_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sampleCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sampleLocationCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSampleLocations", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COARSE_SAMPLE_LOCATION_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COARSE_SAMPLE_LOCATION_NV_LAYOUT), len: Len::At(here(8, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COARSE_SAMPLE_LOCATION_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(12, 4)],
-    keep: &[s(8, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
+    keep: &[Span { at: 8, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineViewportCoarseSampleOrderStateCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -181,7 +174,7 @@ pub struct PipelineViewportCoarseSampleOrderStateCreateInfoNV {
     pub custom_sample_order_count: u32,
     pub p_custom_sample_orders: Ptr<CoarseSampleOrderCustomNV>,
 }
-structure!(PipelineViewportCoarseSampleOrderStateCreateInfoNV, PIPELINE_VIEWPORT_COARSE_SAMPLE_ORDER_STATE_CREATE_INFO_NV_LAYOUT, 32);
+structure!(PipelineViewportCoarseSampleOrderStateCreateInfoNV, PIPELINE_VIEWPORT_COARSE_SAMPLE_ORDER_STATE_CREATE_INFO_NV_LAYOUT);
 pub static PIPELINE_VIEWPORT_COARSE_SAMPLE_ORDER_STATE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkPipelineViewportCoarseSampleOrderStateCreateInfoNV",
     size: 32,
@@ -190,18 +183,18 @@ pub static PIPELINE_VIEWPORT_COARSE_SAMPLE_ORDER_STATE_CREATE_INFO_NV_LAYOUT: La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("sampleOrderType", 16, 1, Ty::Enum(&COARSE_SAMPLE_ORDER_TYPE_NV_ENUM)),
-        f("customSampleOrderCount", 20, 1, Ty::U32).optional(),
-        f("pCustomSampleOrders", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COARSE_SAMPLE_ORDER_CUSTOM_NV_LAYOUT), len: Len::At(here(20, 4)), read: Read::Rule(ReadRule::SampleOrders), direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sampleOrderType", at: 16, ty: Ty::Enum(&COARSE_SAMPLE_ORDER_TYPE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "customSampleOrderCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCustomSampleOrders", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COARSE_SAMPLE_ORDER_CUSTOM_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::SampleOrders), direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&COARSE_SAMPLE_ORDER_CUSTOM_NV_LAYOUT), len: Len::At(here(20, 4)), read: Read::Rule(ReadRule::SampleOrders), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&COARSE_SAMPLE_ORDER_CUSTOM_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::SampleOrders), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(20, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
 };
 
 newtype!(ShadingRatePaletteEntryNV, i32);
@@ -257,13 +250,12 @@ pub static COARSE_SAMPLE_ORDER_TYPE_NV_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBindShadingRateImageNVParams {
     pub command_buffer: CommandBuffer,
     pub image_view: ImageView,
     pub image_layout: ImageLayout,
 }
-structure!(CmdBindShadingRateImageNVParams, CMD_BIND_SHADING_RATE_IMAGE_NV_PARAMS_LAYOUT, 24);
+image!(CmdBindShadingRateImageNVParams, CMD_BIND_SHADING_RATE_IMAGE_NV_PARAMS_LAYOUT);
 pub static CMD_BIND_SHADING_RATE_IMAGE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBindShadingRateImageNV",
     size: 24,
@@ -272,15 +264,15 @@ pub static CMD_BIND_SHADING_RATE_IMAGE_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("imageView", 8, 1, Ty::Handle(HandleType::ImageView)).optional(),
-        f("imageLayout", 16, 1, Ty::Enum(&IMAGE_LAYOUT_ENUM)),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "imageView", at: 8, ty: Ty::Handle(HandleType::ImageView), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "imageLayout", at: 16, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
         Work::Handles { at: 8, count: 1, ty: HandleType::ImageView },
     ],
-    gaps: &[s(20, 4)],
+    gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
 };
 pub type FnCmdBindShadingRateImageNV = unsafe extern "system" fn(CommandBuffer, ImageView, ImageLayout);
@@ -294,14 +286,13 @@ pub static CMD_BIND_SHADING_RATE_IMAGE_NV_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetViewportShadingRatePaletteNVParams {
     pub command_buffer: CommandBuffer,
     pub first_viewport: u32,
     pub viewport_count: u32,
     pub p_shading_rate_palettes: Ptr<ShadingRatePaletteNV>,
 }
-structure!(CmdSetViewportShadingRatePaletteNVParams, CMD_SET_VIEWPORT_SHADING_RATE_PALETTE_NV_PARAMS_LAYOUT, 24);
+image!(CmdSetViewportShadingRatePaletteNVParams, CMD_SET_VIEWPORT_SHADING_RATE_PALETTE_NV_PARAMS_LAYOUT);
 pub static CMD_SET_VIEWPORT_SHADING_RATE_PALETTE_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetViewportShadingRatePaletteNV",
     size: 24,
@@ -310,17 +301,17 @@ pub static CMD_SET_VIEWPORT_SHADING_RATE_PALETTE_NV_PARAMS_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("firstViewport", 8, 1, Ty::U32),
-        f("viewportCount", 12, 1, Ty::U32),
-        f("pShadingRatePalettes", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SHADING_RATE_PALETTE_NV_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "firstViewport", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "viewportCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pShadingRatePalettes", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SHADING_RATE_PALETTE_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SHADING_RATE_PALETTE_NV_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SHADING_RATE_PALETTE_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(12, 4)],
+    keep: &[Span { at: 12, size: 4 }],
 };
 pub type FnCmdSetViewportShadingRatePaletteNV = unsafe extern "system" fn(CommandBuffer, u32, u32, Ptr<ShadingRatePaletteNV>);
 pub static CMD_SET_VIEWPORT_SHADING_RATE_PALETTE_NV_COMMAND: CommandDesc = CommandDesc {
@@ -333,14 +324,13 @@ pub static CMD_SET_VIEWPORT_SHADING_RATE_PALETTE_NV_COMMAND: CommandDesc = Comma
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdSetCoarseSampleOrderNVParams {
     pub command_buffer: CommandBuffer,
     pub sample_order_type: CoarseSampleOrderTypeNV,
     pub custom_sample_order_count: u32,
     pub p_custom_sample_orders: Ptr<CoarseSampleOrderCustomNV>,
 }
-structure!(CmdSetCoarseSampleOrderNVParams, CMD_SET_COARSE_SAMPLE_ORDER_NV_PARAMS_LAYOUT, 24);
+image!(CmdSetCoarseSampleOrderNVParams, CMD_SET_COARSE_SAMPLE_ORDER_NV_PARAMS_LAYOUT);
 pub static CMD_SET_COARSE_SAMPLE_ORDER_NV_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdSetCoarseSampleOrderNV",
     size: 24,
@@ -349,17 +339,17 @@ pub static CMD_SET_COARSE_SAMPLE_ORDER_NV_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("sampleOrderType", 8, 1, Ty::Enum(&COARSE_SAMPLE_ORDER_TYPE_NV_ENUM)),
-        f("customSampleOrderCount", 12, 1, Ty::U32).optional(),
-        f("pCustomSampleOrders", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&COARSE_SAMPLE_ORDER_CUSTOM_NV_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "sampleOrderType", at: 8, ty: Ty::Enum(&COARSE_SAMPLE_ORDER_TYPE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "customSampleOrderCount", at: 12, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pCustomSampleOrders", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COARSE_SAMPLE_ORDER_CUSTOM_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COARSE_SAMPLE_ORDER_CUSTOM_NV_LAYOUT), len: Len::At(here(12, 4)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COARSE_SAMPLE_ORDER_CUSTOM_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(12, 4)],
+    keep: &[Span { at: 12, size: 4 }],
 };
 pub type FnCmdSetCoarseSampleOrderNV = unsafe extern "system" fn(CommandBuffer, CoarseSampleOrderTypeNV, u32, Ptr<CoarseSampleOrderCustomNV>);
 pub static CMD_SET_COARSE_SAMPLE_ORDER_NV_COMMAND: CommandDesc = CommandDesc {

@@ -2,14 +2,13 @@
 // VK_NV_viewport_swizzle.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ViewportSwizzleNV {
     pub x: ViewportCoordinateSwizzleNV,
     pub y: ViewportCoordinateSwizzleNV,
     pub z: ViewportCoordinateSwizzleNV,
     pub w: ViewportCoordinateSwizzleNV,
 }
-structure!(ViewportSwizzleNV, VIEWPORT_SWIZZLE_NV_LAYOUT, 16);
+structure!(ViewportSwizzleNV, VIEWPORT_SWIZZLE_NV_LAYOUT);
 pub static VIEWPORT_SWIZZLE_NV_LAYOUT: Layout = Layout {
     name: "VkViewportSwizzleNV",
     size: 16,
@@ -18,10 +17,10 @@ pub static VIEWPORT_SWIZZLE_NV_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("x", 0, 1, Ty::Enum(&VIEWPORT_COORDINATE_SWIZZLE_NV_ENUM)),
-        f("y", 4, 1, Ty::Enum(&VIEWPORT_COORDINATE_SWIZZLE_NV_ENUM)),
-        f("z", 8, 1, Ty::Enum(&VIEWPORT_COORDINATE_SWIZZLE_NV_ENUM)),
-        f("w", 12, 1, Ty::Enum(&VIEWPORT_COORDINATE_SWIZZLE_NV_ENUM)),
+        Field { name: "x", at: 0, ty: Ty::Enum(&VIEWPORT_COORDINATE_SWIZZLE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "y", at: 4, ty: Ty::Enum(&VIEWPORT_COORDINATE_SWIZZLE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "z", at: 8, ty: Ty::Enum(&VIEWPORT_COORDINATE_SWIZZLE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "w", at: 12, ty: Ty::Enum(&VIEWPORT_COORDINATE_SWIZZLE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -29,7 +28,6 @@ pub static VIEWPORT_SWIZZLE_NV_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineViewportSwizzleStateCreateInfoNV {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -37,7 +35,7 @@ pub struct PipelineViewportSwizzleStateCreateInfoNV {
     pub viewport_count: u32,
     pub p_viewport_swizzles: Ptr<ViewportSwizzleNV>,
 }
-structure!(PipelineViewportSwizzleStateCreateInfoNV, PIPELINE_VIEWPORT_SWIZZLE_STATE_CREATE_INFO_NV_LAYOUT, 32);
+structure!(PipelineViewportSwizzleStateCreateInfoNV, PIPELINE_VIEWPORT_SWIZZLE_STATE_CREATE_INFO_NV_LAYOUT);
 pub static PIPELINE_VIEWPORT_SWIZZLE_STATE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
     name: "VkPipelineViewportSwizzleStateCreateInfoNV",
     size: 32,
@@ -46,18 +44,18 @@ pub static PIPELINE_VIEWPORT_SWIZZLE_STATE_CREATE_INFO_NV_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("viewportCount", 20, 1, Ty::U32),
-        f("pViewportSwizzles", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&VIEWPORT_SWIZZLE_NV_LAYOUT), len: Len::At(here(20, 4)), read: Read::Rule(ReadRule::ViewportSwizzles), direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "viewportCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pViewportSwizzles", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIEWPORT_SWIZZLE_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::ViewportSwizzles), direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIEWPORT_SWIZZLE_NV_LAYOUT), len: Len::At(here(20, 4)), read: Read::Rule(ReadRule::ViewportSwizzles), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&VIEWPORT_SWIZZLE_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Rule(ReadRule::ViewportSwizzles), direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(20, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],
 };
 
 newtype!(ViewportCoordinateSwizzleNV, i32);

@@ -6,14 +6,13 @@ newtype!(CuModuleNVX, u64);
 newtype!(CuFunctionNVX, u64);
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CuModuleCreateInfoNVX {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub data_size: u64,
     pub p_data: Ptr<u8>,
 }
-structure!(CuModuleCreateInfoNVX, CU_MODULE_CREATE_INFO_NVX_LAYOUT, 32);
+structure!(CuModuleCreateInfoNVX, CU_MODULE_CREATE_INFO_NVX_LAYOUT);
 pub static CU_MODULE_CREATE_INFO_NVX_LAYOUT: Layout = Layout {
     name: "VkCuModuleCreateInfoNVX",
     size: 32,
@@ -22,27 +21,26 @@ pub static CU_MODULE_CREATE_INFO_NVX_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("dataSize", 16, 1, Ty::Size).optional(),
-        f("pData", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(here(16, 8)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dataSize", at: 16, ty: Ty::Size, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 8 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(here(16, 8)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 8 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4), s(16, 8)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 8 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CuModuleTexturingModeCreateInfoNVX {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub use64bit_texturing: Bool32,
 }
-structure!(CuModuleTexturingModeCreateInfoNVX, CU_MODULE_TEXTURING_MODE_CREATE_INFO_NVX_LAYOUT, 24);
+structure!(CuModuleTexturingModeCreateInfoNVX, CU_MODULE_TEXTURING_MODE_CREATE_INFO_NVX_LAYOUT);
 pub static CU_MODULE_TEXTURING_MODE_CREATE_INFO_NVX_LAYOUT: Layout = Layout {
     name: "VkCuModuleTexturingModeCreateInfoNVX",
     size: 24,
@@ -51,26 +49,25 @@ pub static CU_MODULE_TEXTURING_MODE_CREATE_INFO_NVX_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("use64bitTexturing", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "use64bitTexturing", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CuFunctionCreateInfoNVX {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub module: CuModuleNVX,
     pub p_name: Ptr<u8>,
 }
-structure!(CuFunctionCreateInfoNVX, CU_FUNCTION_CREATE_INFO_NVX_LAYOUT, 32);
+structure!(CuFunctionCreateInfoNVX, CU_FUNCTION_CREATE_INFO_NVX_LAYOUT);
 pub static CU_FUNCTION_CREATE_INFO_NVX_LAYOUT: Layout = Layout {
     name: "VkCuFunctionCreateInfoNVX",
     size: 32,
@@ -79,22 +76,21 @@ pub static CU_FUNCTION_CREATE_INFO_NVX_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("module", 16, 1, Ty::Handle(HandleType::CuModuleNVX)),
-        f("pName", 24, 1, Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "module", at: 16, ty: Ty::Handle(HandleType::CuModuleNVX), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pName", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::CuModuleNVX },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CuLaunchInfoNVX {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -111,7 +107,7 @@ pub struct CuLaunchInfoNVX {
     pub extra_count: u64,
     pub p_extras: Ptr<Opaque>,
 }
-structure!(CuLaunchInfoNVX, CU_LAUNCH_INFO_NVX_LAYOUT, 88);
+structure!(CuLaunchInfoNVX, CU_LAUNCH_INFO_NVX_LAYOUT);
 pub static CU_LAUNCH_INFO_NVX_LAYOUT: Layout = Layout {
     name: "VkCuLaunchInfoNVX",
     size: 88,
@@ -120,40 +116,39 @@ pub static CU_LAUNCH_INFO_NVX_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("function", 16, 1, Ty::Handle(HandleType::CuFunctionNVX)),
-        f("gridDimX", 24, 1, Ty::U32),
-        f("gridDimY", 28, 1, Ty::U32),
-        f("gridDimZ", 32, 1, Ty::U32),
-        f("blockDimX", 36, 1, Ty::U32),
-        f("blockDimY", 40, 1, Ty::U32),
-        f("blockDimZ", 44, 1, Ty::U32),
-        f("sharedMemBytes", 48, 1, Ty::U32),
-        f("paramCount", 56, 1, Ty::Size).optional(),
-        f("pParams", 64, 1, Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::At(here(56, 8)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("extraCount", 72, 1, Ty::Size).optional(),
-        f("pExtras", 80, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "function", at: 16, ty: Ty::Handle(HandleType::CuFunctionNVX), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "gridDimX", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "gridDimY", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "gridDimZ", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "blockDimX", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "blockDimY", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "blockDimZ", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sharedMemBytes", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "paramCount", at: 56, ty: Ty::Size, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pParams", at: 64, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::At(Place { through: Place::HERE, at: 56, width: 8 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "extraCount", at: 72, ty: Ty::Size, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pExtras", at: 80, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::CuFunctionNVX },
-        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Opaque, len: Len::At(here(56, 8)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Opaque, len: Len::At(Place { through: Place::HERE, at: 56, width: 8 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Opaque { at: 80 },
     ],
-    gaps: &[s(4, 4), s(52, 4)],
-    keep: &[s(0, 4), s(56, 8)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 52, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 56, size: 8 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateCuModuleNVXParams {
     pub device: Device,
     pub p_create_info: Ptr<CuModuleCreateInfoNVX>,
     pub p_allocator: Ptr<Opaque>,
     pub p_module: Ptr<CuModuleNVX>,
 }
-structure!(CreateCuModuleNVXParams, CREATE_CU_MODULE_NVX_PARAMS_LAYOUT, 32);
+image!(CreateCuModuleNVXParams, CREATE_CU_MODULE_NVX_PARAMS_LAYOUT);
 pub static CREATE_CU_MODULE_NVX_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateCuModuleNVX",
     size: 32,
@@ -162,10 +157,10 @@ pub static CREATE_CU_MODULE_NVX_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CU_MODULE_CREATE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pModule", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CuModuleNVX), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CU_MODULE_CREATE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pModule", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CuModuleNVX), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -178,12 +173,11 @@ pub static CREATE_CU_MODULE_NVX_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateCuModuleNVXOutputs {
     pub result: Result,
     pub p_module: Ptr<CuModuleNVX>,
 }
-structure!(CreateCuModuleNVXOutputs, CREATE_CU_MODULE_NVX_OUTPUTS_LAYOUT, 16);
+image!(CreateCuModuleNVXOutputs, CREATE_CU_MODULE_NVX_OUTPUTS_LAYOUT);
 pub static CREATE_CU_MODULE_NVX_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateCuModuleNVX:outputs",
     size: 16,
@@ -192,13 +186,13 @@ pub static CREATE_CU_MODULE_NVX_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pModule", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CuModuleNVX), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pModule", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CuModuleNVX), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::CuModuleNVX), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateCuModuleNVX = unsafe extern "system" fn(Device, Ptr<CuModuleCreateInfoNVX>, Ptr<Opaque>, Ptr<CuModuleNVX>) -> Result;
@@ -216,14 +210,13 @@ pub static CREATE_CU_MODULE_NVX_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateCuFunctionNVXParams {
     pub device: Device,
     pub p_create_info: Ptr<CuFunctionCreateInfoNVX>,
     pub p_allocator: Ptr<Opaque>,
     pub p_function: Ptr<CuFunctionNVX>,
 }
-structure!(CreateCuFunctionNVXParams, CREATE_CU_FUNCTION_NVX_PARAMS_LAYOUT, 32);
+image!(CreateCuFunctionNVXParams, CREATE_CU_FUNCTION_NVX_PARAMS_LAYOUT);
 pub static CREATE_CU_FUNCTION_NVX_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateCuFunctionNVX",
     size: 32,
@@ -232,10 +225,10 @@ pub static CREATE_CU_FUNCTION_NVX_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CU_FUNCTION_CREATE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pFunction", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CuFunctionNVX), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CU_FUNCTION_CREATE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pFunction", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CuFunctionNVX), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -248,12 +241,11 @@ pub static CREATE_CU_FUNCTION_NVX_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateCuFunctionNVXOutputs {
     pub result: Result,
     pub p_function: Ptr<CuFunctionNVX>,
 }
-structure!(CreateCuFunctionNVXOutputs, CREATE_CU_FUNCTION_NVX_OUTPUTS_LAYOUT, 16);
+image!(CreateCuFunctionNVXOutputs, CREATE_CU_FUNCTION_NVX_OUTPUTS_LAYOUT);
 pub static CREATE_CU_FUNCTION_NVX_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateCuFunctionNVX:outputs",
     size: 16,
@@ -262,13 +254,13 @@ pub static CREATE_CU_FUNCTION_NVX_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pFunction", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CuFunctionNVX), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFunction", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::CuFunctionNVX), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::CuFunctionNVX), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateCuFunctionNVX = unsafe extern "system" fn(Device, Ptr<CuFunctionCreateInfoNVX>, Ptr<Opaque>, Ptr<CuFunctionNVX>) -> Result;
@@ -286,13 +278,12 @@ pub static CREATE_CU_FUNCTION_NVX_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyCuModuleNVXParams {
     pub device: Device,
     pub module: CuModuleNVX,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyCuModuleNVXParams, DESTROY_CU_MODULE_NVX_PARAMS_LAYOUT, 24);
+image!(DestroyCuModuleNVXParams, DESTROY_CU_MODULE_NVX_PARAMS_LAYOUT);
 pub static DESTROY_CU_MODULE_NVX_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyCuModuleNVX",
     size: 24,
@@ -301,9 +292,9 @@ pub static DESTROY_CU_MODULE_NVX_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("module", 8, 1, Ty::Handle(HandleType::CuModuleNVX)),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "module", at: 8, ty: Ty::Handle(HandleType::CuModuleNVX), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -324,13 +315,12 @@ pub static DESTROY_CU_MODULE_NVX_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct DestroyCuFunctionNVXParams {
     pub device: Device,
     pub function: CuFunctionNVX,
     pub p_allocator: Ptr<Opaque>,
 }
-structure!(DestroyCuFunctionNVXParams, DESTROY_CU_FUNCTION_NVX_PARAMS_LAYOUT, 24);
+image!(DestroyCuFunctionNVXParams, DESTROY_CU_FUNCTION_NVX_PARAMS_LAYOUT);
 pub static DESTROY_CU_FUNCTION_NVX_PARAMS_LAYOUT: Layout = Layout {
     name: "vkDestroyCuFunctionNVX",
     size: 24,
@@ -339,9 +329,9 @@ pub static DESTROY_CU_FUNCTION_NVX_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("function", 8, 1, Ty::Handle(HandleType::CuFunctionNVX)),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "function", at: 8, ty: Ty::Handle(HandleType::CuFunctionNVX), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -362,12 +352,11 @@ pub static DESTROY_CU_FUNCTION_NVX_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdCuLaunchKernelNVXParams {
     pub command_buffer: CommandBuffer,
     pub p_launch_info: Ptr<CuLaunchInfoNVX>,
 }
-structure!(CmdCuLaunchKernelNVXParams, CMD_CU_LAUNCH_KERNEL_NVX_PARAMS_LAYOUT, 16);
+image!(CmdCuLaunchKernelNVXParams, CMD_CU_LAUNCH_KERNEL_NVX_PARAMS_LAYOUT);
 pub static CMD_CU_LAUNCH_KERNEL_NVX_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdCuLaunchKernelNVX",
     size: 16,
@@ -376,8 +365,8 @@ pub static CMD_CU_LAUNCH_KERNEL_NVX_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)),
-        f("pLaunchInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&CU_LAUNCH_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLaunchInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CU_LAUNCH_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

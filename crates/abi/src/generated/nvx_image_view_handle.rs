@@ -2,7 +2,6 @@
 // VK_NVX_image_view_handle.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageViewHandleInfoNVX {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct ImageViewHandleInfoNVX {
     pub descriptor_type: DescriptorType,
     pub sampler: Sampler,
 }
-structure!(ImageViewHandleInfoNVX, IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT, 40);
+structure!(ImageViewHandleInfoNVX, IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT);
 pub static IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT: Layout = Layout {
     name: "VkImageViewHandleInfoNVX",
     size: 40,
@@ -19,30 +18,29 @@ pub static IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("imageView", 16, 1, Ty::Handle(HandleType::ImageView)),
-        f("descriptorType", 24, 1, Ty::Enum(&DESCRIPTOR_TYPE_ENUM)),
-        f("sampler", 32, 1, Ty::Handle(HandleType::Sampler)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "imageView", at: 16, ty: Ty::Handle(HandleType::ImageView), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorType", at: 24, ty: Ty::Enum(&DESCRIPTOR_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sampler", at: 32, ty: Ty::Handle(HandleType::Sampler), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::ImageView },
         Work::Handles { at: 32, count: 1, ty: HandleType::Sampler },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageViewAddressPropertiesNVX {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub device_address: u64,
     pub size: u64,
 }
-structure!(ImageViewAddressPropertiesNVX, IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT, 32);
+structure!(ImageViewAddressPropertiesNVX, IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT);
 pub static IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT: Layout = Layout {
     name: "VkImageViewAddressPropertiesNVX",
     size: 32,
@@ -51,25 +49,24 @@ pub static IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("deviceAddress", 16, 1, Ty::DeviceAddress),
-        f("size", 24, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "deviceAddress", at: 16, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "size", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageViewHandleNVXParams {
     pub device: Device,
     pub p_info: Ptr<ImageViewHandleInfoNVX>,
 }
-structure!(GetImageViewHandleNVXParams, GET_IMAGE_VIEW_HANDLE_NVX_PARAMS_LAYOUT, 16);
+image!(GetImageViewHandleNVXParams, GET_IMAGE_VIEW_HANDLE_NVX_PARAMS_LAYOUT);
 pub static GET_IMAGE_VIEW_HANDLE_NVX_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetImageViewHandleNVX",
     size: 16,
@@ -78,8 +75,8 @@ pub static GET_IMAGE_VIEW_HANDLE_NVX_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -90,11 +87,10 @@ pub static GET_IMAGE_VIEW_HANDLE_NVX_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageViewHandleNVXOutputs {
     pub result: u32,
 }
-structure!(GetImageViewHandleNVXOutputs, GET_IMAGE_VIEW_HANDLE_NVX_OUTPUTS_LAYOUT, 8);
+image!(GetImageViewHandleNVXOutputs, GET_IMAGE_VIEW_HANDLE_NVX_OUTPUTS_LAYOUT);
 pub static GET_IMAGE_VIEW_HANDLE_NVX_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetImageViewHandleNVX:outputs",
     size: 8,
@@ -103,10 +99,10 @@ pub static GET_IMAGE_VIEW_HANDLE_NVX_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::U32),
+        Field { name: "result", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetImageViewHandleNVX = unsafe extern "system" fn(Device, Ptr<ImageViewHandleInfoNVX>) -> u32;
@@ -124,12 +120,11 @@ pub static GET_IMAGE_VIEW_HANDLE_NVX_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageViewHandle64NVXParams {
     pub device: Device,
     pub p_info: Ptr<ImageViewHandleInfoNVX>,
 }
-structure!(GetImageViewHandle64NVXParams, GET_IMAGE_VIEW_HANDLE64_NVX_PARAMS_LAYOUT, 16);
+image!(GetImageViewHandle64NVXParams, GET_IMAGE_VIEW_HANDLE64_NVX_PARAMS_LAYOUT);
 pub static GET_IMAGE_VIEW_HANDLE64_NVX_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetImageViewHandle64NVX",
     size: 16,
@@ -138,8 +133,8 @@ pub static GET_IMAGE_VIEW_HANDLE64_NVX_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -150,11 +145,10 @@ pub static GET_IMAGE_VIEW_HANDLE64_NVX_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageViewHandle64NVXOutputs {
     pub result: u64,
 }
-structure!(GetImageViewHandle64NVXOutputs, GET_IMAGE_VIEW_HANDLE64_NVX_OUTPUTS_LAYOUT, 8);
+image!(GetImageViewHandle64NVXOutputs, GET_IMAGE_VIEW_HANDLE64_NVX_OUTPUTS_LAYOUT);
 pub static GET_IMAGE_VIEW_HANDLE64_NVX_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetImageViewHandle64NVX:outputs",
     size: 8,
@@ -163,7 +157,7 @@ pub static GET_IMAGE_VIEW_HANDLE64_NVX_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::U64),
+        Field { name: "result", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -184,13 +178,12 @@ pub static GET_IMAGE_VIEW_HANDLE64_NVX_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageViewAddressNVXParams {
     pub device: Device,
     pub image_view: ImageView,
     pub p_properties: Ptr<ImageViewAddressPropertiesNVX>,
 }
-structure!(GetImageViewAddressNVXParams, GET_IMAGE_VIEW_ADDRESS_NVX_PARAMS_LAYOUT, 24);
+image!(GetImageViewAddressNVXParams, GET_IMAGE_VIEW_ADDRESS_NVX_PARAMS_LAYOUT);
 pub static GET_IMAGE_VIEW_ADDRESS_NVX_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetImageViewAddressNVX",
     size: 24,
@@ -199,9 +192,9 @@ pub static GET_IMAGE_VIEW_ADDRESS_NVX_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("imageView", 8, 1, Ty::Handle(HandleType::ImageView)),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageView", at: 8, ty: Ty::Handle(HandleType::ImageView), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -213,12 +206,11 @@ pub static GET_IMAGE_VIEW_ADDRESS_NVX_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetImageViewAddressNVXOutputs {
     pub result: Result,
     pub p_properties: Ptr<ImageViewAddressPropertiesNVX>,
 }
-structure!(GetImageViewAddressNVXOutputs, GET_IMAGE_VIEW_ADDRESS_NVX_OUTPUTS_LAYOUT, 16);
+image!(GetImageViewAddressNVXOutputs, GET_IMAGE_VIEW_ADDRESS_NVX_OUTPUTS_LAYOUT);
 pub static GET_IMAGE_VIEW_ADDRESS_NVX_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetImageViewAddressNVX:outputs",
     size: 16,
@@ -227,13 +219,13 @@ pub static GET_IMAGE_VIEW_ADDRESS_NVX_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetImageViewAddressNVX = unsafe extern "system" fn(Device, ImageView, Ptr<ImageViewAddressPropertiesNVX>) -> Result;
@@ -251,13 +243,12 @@ pub static GET_IMAGE_VIEW_ADDRESS_NVX_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceCombinedImageSamplerIndexNVXParams {
     pub device: Device,
     pub image_view_index: u64,
     pub sampler_index: u64,
 }
-structure!(GetDeviceCombinedImageSamplerIndexNVXParams, GET_DEVICE_COMBINED_IMAGE_SAMPLER_INDEX_NVX_PARAMS_LAYOUT, 24);
+image!(GetDeviceCombinedImageSamplerIndexNVXParams, GET_DEVICE_COMBINED_IMAGE_SAMPLER_INDEX_NVX_PARAMS_LAYOUT);
 pub static GET_DEVICE_COMBINED_IMAGE_SAMPLER_INDEX_NVX_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceCombinedImageSamplerIndexNVX",
     size: 24,
@@ -266,9 +257,9 @@ pub static GET_DEVICE_COMBINED_IMAGE_SAMPLER_INDEX_NVX_PARAMS_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("imageViewIndex", 8, 1, Ty::U64),
-        f("samplerIndex", 16, 1, Ty::U64),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageViewIndex", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerIndex", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -278,11 +269,10 @@ pub static GET_DEVICE_COMBINED_IMAGE_SAMPLER_INDEX_NVX_PARAMS_LAYOUT: Layout = L
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDeviceCombinedImageSamplerIndexNVXOutputs {
     pub result: u64,
 }
-structure!(GetDeviceCombinedImageSamplerIndexNVXOutputs, GET_DEVICE_COMBINED_IMAGE_SAMPLER_INDEX_NVX_OUTPUTS_LAYOUT, 8);
+image!(GetDeviceCombinedImageSamplerIndexNVXOutputs, GET_DEVICE_COMBINED_IMAGE_SAMPLER_INDEX_NVX_OUTPUTS_LAYOUT);
 pub static GET_DEVICE_COMBINED_IMAGE_SAMPLER_INDEX_NVX_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDeviceCombinedImageSamplerIndexNVX:outputs",
     size: 8,
@@ -291,7 +281,7 @@ pub static GET_DEVICE_COMBINED_IMAGE_SAMPLER_INDEX_NVX_OUTPUTS_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::U64),
+        Field { name: "result", at: 0, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],

@@ -2,13 +2,12 @@
 // VK_NVX_multiview_per_view_attributes.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceMultiviewPerViewAttributesPropertiesNVX {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub per_view_position_all_components: Bool32,
 }
-structure!(PhysicalDeviceMultiviewPerViewAttributesPropertiesNVX, PHYSICAL_DEVICE_MULTIVIEW_PER_VIEW_ATTRIBUTES_PROPERTIES_NVX_LAYOUT, 24);
+structure!(PhysicalDeviceMultiviewPerViewAttributesPropertiesNVX, PHYSICAL_DEVICE_MULTIVIEW_PER_VIEW_ATTRIBUTES_PROPERTIES_NVX_LAYOUT);
 pub static PHYSICAL_DEVICE_MULTIVIEW_PER_VIEW_ATTRIBUTES_PROPERTIES_NVX_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceMultiviewPerViewAttributesPropertiesNVX",
     size: 24,
@@ -17,26 +16,25 @@ pub static PHYSICAL_DEVICE_MULTIVIEW_PER_VIEW_ATTRIBUTES_PROPERTIES_NVX_LAYOUT: 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("perViewPositionAllComponents", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "perViewPositionAllComponents", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MultiviewPerViewAttributesInfoNVX {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub per_view_attributes: Bool32,
     pub per_view_attributes_position_x_only: Bool32,
 }
-structure!(MultiviewPerViewAttributesInfoNVX, MULTIVIEW_PER_VIEW_ATTRIBUTES_INFO_NVX_LAYOUT, 24);
+structure!(MultiviewPerViewAttributesInfoNVX, MULTIVIEW_PER_VIEW_ATTRIBUTES_INFO_NVX_LAYOUT);
 pub static MULTIVIEW_PER_VIEW_ATTRIBUTES_INFO_NVX_LAYOUT: Layout = Layout {
     name: "VkMultiviewPerViewAttributesInfoNVX",
     size: 24,
@@ -45,14 +43,14 @@ pub static MULTIVIEW_PER_VIEW_ATTRIBUTES_INFO_NVX_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("perViewAttributes", 16, 1, Ty::Bool32),
-        f("perViewAttributesPositionXOnly", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "perViewAttributes", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "perViewAttributesPositionXOnly", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,13 +2,12 @@
 // VK_OHOS_external_memory.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct NativeBufferUsageOHOS {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub ohos_native_buffer_usage: u64,
 }
-structure!(NativeBufferUsageOHOS, NATIVE_BUFFER_USAGE_OHOS_LAYOUT, 24);
+structure!(NativeBufferUsageOHOS, NATIVE_BUFFER_USAGE_OHOS_LAYOUT);
 pub static NATIVE_BUFFER_USAGE_OHOS_LAYOUT: Layout = Layout {
     name: "VkNativeBufferUsageOHOS",
     size: 24,
@@ -17,26 +16,25 @@ pub static NATIVE_BUFFER_USAGE_OHOS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("OHOSNativeBufferUsage", 16, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "OHOSNativeBufferUsage", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct NativeBufferPropertiesOHOS {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub allocation_size: u64,
     pub memory_type_bits: u32,
 }
-structure!(NativeBufferPropertiesOHOS, NATIVE_BUFFER_PROPERTIES_OHOS_LAYOUT, 32);
+structure!(NativeBufferPropertiesOHOS, NATIVE_BUFFER_PROPERTIES_OHOS_LAYOUT);
 pub static NATIVE_BUFFER_PROPERTIES_OHOS_LAYOUT: Layout = Layout {
     name: "VkNativeBufferPropertiesOHOS",
     size: 32,
@@ -45,20 +43,19 @@ pub static NATIVE_BUFFER_PROPERTIES_OHOS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("allocationSize", 16, 1, Ty::U64),
-        f("memoryTypeBits", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "allocationSize", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryTypeBits", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct NativeBufferFormatPropertiesOHOS {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -71,7 +68,7 @@ pub struct NativeBufferFormatPropertiesOHOS {
     pub suggested_x_chroma_offset: ChromaLocation,
     pub suggested_y_chroma_offset: ChromaLocation,
 }
-structure!(NativeBufferFormatPropertiesOHOS, NATIVE_BUFFER_FORMAT_PROPERTIES_OHOS_LAYOUT, 72);
+structure!(NativeBufferFormatPropertiesOHOS, NATIVE_BUFFER_FORMAT_PROPERTIES_OHOS_LAYOUT);
 pub static NATIVE_BUFFER_FORMAT_PROPERTIES_OHOS_LAYOUT: Layout = Layout {
     name: "VkNativeBufferFormatPropertiesOHOS",
     size: 72,
@@ -80,32 +77,31 @@ pub static NATIVE_BUFFER_FORMAT_PROPERTIES_OHOS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("format", 16, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("externalFormat", 24, 1, Ty::U64),
-        f("formatFeatures", 32, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS_ENUM)),
-        f("samplerYcbcrConversionComponents", 36, 1, Ty::Struct(&COMPONENT_MAPPING_LAYOUT)),
-        f("suggestedYcbcrModel", 52, 1, Ty::Enum(&SAMPLER_YCBCR_MODEL_CONVERSION_ENUM)),
-        f("suggestedYcbcrRange", 56, 1, Ty::Enum(&SAMPLER_YCBCR_RANGE_ENUM)),
-        f("suggestedXChromaOffset", 60, 1, Ty::Enum(&CHROMA_LOCATION_ENUM)),
-        f("suggestedYChromaOffset", 64, 1, Ty::Enum(&CHROMA_LOCATION_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "format", at: 16, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "externalFormat", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "formatFeatures", at: 32, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerYcbcrConversionComponents", at: 36, ty: Ty::Struct(&COMPONENT_MAPPING_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "suggestedYcbcrModel", at: 52, ty: Ty::Enum(&SAMPLER_YCBCR_MODEL_CONVERSION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "suggestedYcbcrRange", at: 56, ty: Ty::Enum(&SAMPLER_YCBCR_RANGE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "suggestedXChromaOffset", at: 60, ty: Ty::Enum(&CHROMA_LOCATION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "suggestedYChromaOffset", at: 64, ty: Ty::Enum(&CHROMA_LOCATION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(68, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 68, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImportNativeBufferInfoOHOS {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub buffer: Ptr<Opaque>,
 }
-structure!(ImportNativeBufferInfoOHOS, IMPORT_NATIVE_BUFFER_INFO_OHOS_LAYOUT, 24);
+structure!(ImportNativeBufferInfoOHOS, IMPORT_NATIVE_BUFFER_INFO_OHOS_LAYOUT);
 pub static IMPORT_NATIVE_BUFFER_INFO_OHOS_LAYOUT: Layout = Layout {
     name: "VkImportNativeBufferInfoOHOS",
     size: 24,
@@ -114,26 +110,25 @@ pub static IMPORT_NATIVE_BUFFER_INFO_OHOS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("buffer", 16, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "buffer", at: 16, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 16 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct MemoryGetNativeBufferInfoOHOS {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub memory: DeviceMemory,
 }
-structure!(MemoryGetNativeBufferInfoOHOS, MEMORY_GET_NATIVE_BUFFER_INFO_OHOS_LAYOUT, 24);
+structure!(MemoryGetNativeBufferInfoOHOS, MEMORY_GET_NATIVE_BUFFER_INFO_OHOS_LAYOUT);
 pub static MEMORY_GET_NATIVE_BUFFER_INFO_OHOS_LAYOUT: Layout = Layout {
     name: "VkMemoryGetNativeBufferInfoOHOS",
     size: 24,
@@ -142,26 +137,25 @@ pub static MEMORY_GET_NATIVE_BUFFER_INFO_OHOS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memory", 16, 1, Ty::Handle(HandleType::DeviceMemory)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memory", at: 16, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExternalFormatOHOS {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub external_format: u64,
 }
-structure!(ExternalFormatOHOS, EXTERNAL_FORMAT_OHOS_LAYOUT, 24);
+structure!(ExternalFormatOHOS, EXTERNAL_FORMAT_OHOS_LAYOUT);
 pub static EXTERNAL_FORMAT_OHOS_LAYOUT: Layout = Layout {
     name: "VkExternalFormatOHOS",
     size: 24,
@@ -170,25 +164,24 @@ pub static EXTERNAL_FORMAT_OHOS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("externalFormat", 16, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "externalFormat", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetNativeBufferPropertiesOHOSParams {
     pub device: Device,
     pub buffer: Ptr<Opaque>,
     pub p_properties: Ptr<NativeBufferPropertiesOHOS>,
 }
-structure!(GetNativeBufferPropertiesOHOSParams, GET_NATIVE_BUFFER_PROPERTIES_OHOS_PARAMS_LAYOUT, 24);
+image!(GetNativeBufferPropertiesOHOSParams, GET_NATIVE_BUFFER_PROPERTIES_OHOS_PARAMS_LAYOUT);
 pub static GET_NATIVE_BUFFER_PROPERTIES_OHOS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetNativeBufferPropertiesOHOS",
     size: 24,
@@ -197,9 +190,9 @@ pub static GET_NATIVE_BUFFER_PROPERTIES_OHOS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("buffer", 8, 1, Ty::Opaque),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&NATIVE_BUFFER_PROPERTIES_OHOS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "buffer", at: 8, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&NATIVE_BUFFER_PROPERTIES_OHOS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -211,12 +204,11 @@ pub static GET_NATIVE_BUFFER_PROPERTIES_OHOS_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetNativeBufferPropertiesOHOSOutputs {
     pub result: Result,
     pub p_properties: Ptr<NativeBufferPropertiesOHOS>,
 }
-structure!(GetNativeBufferPropertiesOHOSOutputs, GET_NATIVE_BUFFER_PROPERTIES_OHOS_OUTPUTS_LAYOUT, 16);
+image!(GetNativeBufferPropertiesOHOSOutputs, GET_NATIVE_BUFFER_PROPERTIES_OHOS_OUTPUTS_LAYOUT);
 pub static GET_NATIVE_BUFFER_PROPERTIES_OHOS_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetNativeBufferPropertiesOHOS:outputs",
     size: 16,
@@ -225,13 +217,13 @@ pub static GET_NATIVE_BUFFER_PROPERTIES_OHOS_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&NATIVE_BUFFER_PROPERTIES_OHOS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&NATIVE_BUFFER_PROPERTIES_OHOS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&NATIVE_BUFFER_PROPERTIES_OHOS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetNativeBufferPropertiesOHOS = unsafe extern "system" fn(Device, Ptr<Opaque>, Ptr<NativeBufferPropertiesOHOS>) -> Result;
@@ -249,13 +241,12 @@ pub static GET_NATIVE_BUFFER_PROPERTIES_OHOS_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryNativeBufferOHOSParams {
     pub device: Device,
     pub p_info: Ptr<MemoryGetNativeBufferInfoOHOS>,
     pub p_buffer: Ptr<Opaque>,
 }
-structure!(GetMemoryNativeBufferOHOSParams, GET_MEMORY_NATIVE_BUFFER_OHOS_PARAMS_LAYOUT, 24);
+image!(GetMemoryNativeBufferOHOSParams, GET_MEMORY_NATIVE_BUFFER_OHOS_PARAMS_LAYOUT);
 pub static GET_MEMORY_NATIVE_BUFFER_OHOS_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryNativeBufferOHOS",
     size: 24,
@@ -264,9 +255,9 @@ pub static GET_MEMORY_NATIVE_BUFFER_OHOS_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_GET_NATIVE_BUFFER_INFO_OHOS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pBuffer", 16, 1, Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_GET_NATIVE_BUFFER_INFO_OHOS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBuffer", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -278,12 +269,11 @@ pub static GET_MEMORY_NATIVE_BUFFER_OHOS_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetMemoryNativeBufferOHOSOutputs {
     pub result: Result,
     pub p_buffer: Ptr<Opaque>,
 }
-structure!(GetMemoryNativeBufferOHOSOutputs, GET_MEMORY_NATIVE_BUFFER_OHOS_OUTPUTS_LAYOUT, 16);
+image!(GetMemoryNativeBufferOHOSOutputs, GET_MEMORY_NATIVE_BUFFER_OHOS_OUTPUTS_LAYOUT);
 pub static GET_MEMORY_NATIVE_BUFFER_OHOS_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetMemoryNativeBufferOHOS:outputs",
     size: 16,
@@ -292,13 +282,13 @@ pub static GET_MEMORY_NATIVE_BUFFER_OHOS_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pBuffer", 8, 1, Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBuffer", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetMemoryNativeBufferOHOS = unsafe extern "system" fn(Device, Ptr<MemoryGetNativeBufferInfoOHOS>, Ptr<Opaque>) -> Result;

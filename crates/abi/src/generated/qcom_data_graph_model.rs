@@ -2,7 +2,6 @@
 // VK_QCOM_data_graph_model.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineCacheHeaderVersionDataGraphQCOM {
     pub header_size: u32,
     pub header_version: PipelineCacheHeaderVersion,
@@ -10,7 +9,7 @@ pub struct PipelineCacheHeaderVersionDataGraphQCOM {
     pub cache_version: u32,
     pub toolchain_version: [u32; 3],
 }
-structure!(PipelineCacheHeaderVersionDataGraphQCOM, PIPELINE_CACHE_HEADER_VERSION_DATA_GRAPH_QCOM_LAYOUT, 28);
+structure!(PipelineCacheHeaderVersionDataGraphQCOM, PIPELINE_CACHE_HEADER_VERSION_DATA_GRAPH_QCOM_LAYOUT);
 pub static PIPELINE_CACHE_HEADER_VERSION_DATA_GRAPH_QCOM_LAYOUT: Layout = Layout {
     name: "VkPipelineCacheHeaderVersionDataGraphQCOM",
     size: 28,
@@ -19,11 +18,11 @@ pub static PIPELINE_CACHE_HEADER_VERSION_DATA_GRAPH_QCOM_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("headerSize", 0, 1, Ty::U32),
-        f("headerVersion", 4, 1, Ty::Enum(&PIPELINE_CACHE_HEADER_VERSION_ENUM)),
-        f("cacheType", 8, 1, Ty::Enum(&DATA_GRAPH_MODEL_CACHE_TYPE_QCOM_ENUM)),
-        f("cacheVersion", 12, 1, Ty::U32),
-        f("toolchainVersion", 16, 3, Ty::U32),
+        Field { name: "headerSize", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "headerVersion", at: 4, ty: Ty::Enum(&PIPELINE_CACHE_HEADER_VERSION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cacheType", at: 8, ty: Ty::Enum(&DATA_GRAPH_MODEL_CACHE_TYPE_QCOM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cacheVersion", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "toolchainVersion", at: 16, ty: Ty::U32, count: 3, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -31,13 +30,12 @@ pub static PIPELINE_CACHE_HEADER_VERSION_DATA_GRAPH_QCOM_LAYOUT: Layout = Layout
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DataGraphPipelineBuiltinModelCreateInfoQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub p_operation: Ptr<PhysicalDeviceDataGraphOperationSupportARM>,
 }
-structure!(DataGraphPipelineBuiltinModelCreateInfoQCOM, DATA_GRAPH_PIPELINE_BUILTIN_MODEL_CREATE_INFO_QCOM_LAYOUT, 24);
+structure!(DataGraphPipelineBuiltinModelCreateInfoQCOM, DATA_GRAPH_PIPELINE_BUILTIN_MODEL_CREATE_INFO_QCOM_LAYOUT);
 pub static DATA_GRAPH_PIPELINE_BUILTIN_MODEL_CREATE_INFO_QCOM_LAYOUT: Layout = Layout {
     name: "VkDataGraphPipelineBuiltinModelCreateInfoQCOM",
     size: 24,
@@ -46,26 +44,25 @@ pub static DATA_GRAPH_PIPELINE_BUILTIN_MODEL_CREATE_INFO_QCOM_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("pOperation", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_DATA_GRAPH_OPERATION_SUPPORT_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pOperation", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_DATA_GRAPH_OPERATION_SUPPORT_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_DATA_GRAPH_OPERATION_SUPPORT_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDataGraphModelFeaturesQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub data_graph_model: Bool32,
 }
-structure!(PhysicalDeviceDataGraphModelFeaturesQCOM, PHYSICAL_DEVICE_DATA_GRAPH_MODEL_FEATURES_QCOM_LAYOUT, 24);
+structure!(PhysicalDeviceDataGraphModelFeaturesQCOM, PHYSICAL_DEVICE_DATA_GRAPH_MODEL_FEATURES_QCOM_LAYOUT);
 pub static PHYSICAL_DEVICE_DATA_GRAPH_MODEL_FEATURES_QCOM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDataGraphModelFeaturesQCOM",
     size: 24,
@@ -74,15 +71,15 @@ pub static PHYSICAL_DEVICE_DATA_GRAPH_MODEL_FEATURES_QCOM_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("dataGraphModel", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dataGraphModel", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(DataGraphModelCacheTypeQCOM, i32);

@@ -2,13 +2,12 @@
 // VK_QCOM_filter_cubic_weights.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceCubicWeightsFeaturesQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub selectable_cubic_weights: Bool32,
 }
-structure!(PhysicalDeviceCubicWeightsFeaturesQCOM, PHYSICAL_DEVICE_CUBIC_WEIGHTS_FEATURES_QCOM_LAYOUT, 24);
+structure!(PhysicalDeviceCubicWeightsFeaturesQCOM, PHYSICAL_DEVICE_CUBIC_WEIGHTS_FEATURES_QCOM_LAYOUT);
 pub static PHYSICAL_DEVICE_CUBIC_WEIGHTS_FEATURES_QCOM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceCubicWeightsFeaturesQCOM",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_CUBIC_WEIGHTS_FEATURES_QCOM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("selectableCubicWeights", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "selectableCubicWeights", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SamplerCubicWeightsCreateInfoQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub cubic_weights: CubicFilterWeightsQCOM,
 }
-structure!(SamplerCubicWeightsCreateInfoQCOM, SAMPLER_CUBIC_WEIGHTS_CREATE_INFO_QCOM_LAYOUT, 24);
+structure!(SamplerCubicWeightsCreateInfoQCOM, SAMPLER_CUBIC_WEIGHTS_CREATE_INFO_QCOM_LAYOUT);
 pub static SAMPLER_CUBIC_WEIGHTS_CREATE_INFO_QCOM_LAYOUT: Layout = Layout {
     name: "VkSamplerCubicWeightsCreateInfoQCOM",
     size: 24,
@@ -44,25 +42,24 @@ pub static SAMPLER_CUBIC_WEIGHTS_CREATE_INFO_QCOM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("cubicWeights", 16, 1, Ty::Enum(&CUBIC_FILTER_WEIGHTS_QCOM_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "cubicWeights", at: 16, ty: Ty::Enum(&CUBIC_FILTER_WEIGHTS_QCOM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BlitImageCubicWeightsInfoQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub cubic_weights: CubicFilterWeightsQCOM,
 }
-structure!(BlitImageCubicWeightsInfoQCOM, BLIT_IMAGE_CUBIC_WEIGHTS_INFO_QCOM_LAYOUT, 24);
+structure!(BlitImageCubicWeightsInfoQCOM, BLIT_IMAGE_CUBIC_WEIGHTS_INFO_QCOM_LAYOUT);
 pub static BLIT_IMAGE_CUBIC_WEIGHTS_INFO_QCOM_LAYOUT: Layout = Layout {
     name: "VkBlitImageCubicWeightsInfoQCOM",
     size: 24,
@@ -71,15 +68,15 @@ pub static BLIT_IMAGE_CUBIC_WEIGHTS_INFO_QCOM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("cubicWeights", 16, 1, Ty::Enum(&CUBIC_FILTER_WEIGHTS_QCOM_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "cubicWeights", at: 16, ty: Ty::Enum(&CUBIC_FILTER_WEIGHTS_QCOM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(CubicFilterWeightsQCOM, i32);

@@ -2,7 +2,6 @@
 // VK_QCOM_image_processing.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImageViewSampleWeightCreateInfoQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct ImageViewSampleWeightCreateInfoQCOM {
     pub filter_size: Extent2D,
     pub num_phases: u32,
 }
-structure!(ImageViewSampleWeightCreateInfoQCOM, IMAGE_VIEW_SAMPLE_WEIGHT_CREATE_INFO_QCOM_LAYOUT, 40);
+structure!(ImageViewSampleWeightCreateInfoQCOM, IMAGE_VIEW_SAMPLE_WEIGHT_CREATE_INFO_QCOM_LAYOUT);
 pub static IMAGE_VIEW_SAMPLE_WEIGHT_CREATE_INFO_QCOM_LAYOUT: Layout = Layout {
     name: "VkImageViewSampleWeightCreateInfoQCOM",
     size: 40,
@@ -19,21 +18,20 @@ pub static IMAGE_VIEW_SAMPLE_WEIGHT_CREATE_INFO_QCOM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("filterCenter", 16, 1, Ty::Struct(&OFFSET2_D_LAYOUT)),
-        f("filterSize", 24, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("numPhases", 32, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "filterCenter", at: 16, ty: Ty::Struct(&OFFSET2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "filterSize", at: 24, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "numPhases", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceImageProcessingFeaturesQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -41,7 +39,7 @@ pub struct PhysicalDeviceImageProcessingFeaturesQCOM {
     pub texture_box_filter: Bool32,
     pub texture_block_match: Bool32,
 }
-structure!(PhysicalDeviceImageProcessingFeaturesQCOM, PHYSICAL_DEVICE_IMAGE_PROCESSING_FEATURES_QCOM_LAYOUT, 32);
+structure!(PhysicalDeviceImageProcessingFeaturesQCOM, PHYSICAL_DEVICE_IMAGE_PROCESSING_FEATURES_QCOM_LAYOUT);
 pub static PHYSICAL_DEVICE_IMAGE_PROCESSING_FEATURES_QCOM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceImageProcessingFeaturesQCOM",
     size: 32,
@@ -50,21 +48,20 @@ pub static PHYSICAL_DEVICE_IMAGE_PROCESSING_FEATURES_QCOM_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("textureSampleWeighted", 16, 1, Ty::Bool32),
-        f("textureBoxFilter", 20, 1, Ty::Bool32),
-        f("textureBlockMatch", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "textureSampleWeighted", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "textureBoxFilter", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "textureBlockMatch", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceImageProcessingPropertiesQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -73,7 +70,7 @@ pub struct PhysicalDeviceImageProcessingPropertiesQCOM {
     pub max_block_match_region: Extent2D,
     pub max_box_filter_block_size: Extent2D,
 }
-structure!(PhysicalDeviceImageProcessingPropertiesQCOM, PHYSICAL_DEVICE_IMAGE_PROCESSING_PROPERTIES_QCOM_LAYOUT, 48);
+structure!(PhysicalDeviceImageProcessingPropertiesQCOM, PHYSICAL_DEVICE_IMAGE_PROCESSING_PROPERTIES_QCOM_LAYOUT);
 pub static PHYSICAL_DEVICE_IMAGE_PROCESSING_PROPERTIES_QCOM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceImageProcessingPropertiesQCOM",
     size: 48,
@@ -82,16 +79,16 @@ pub static PHYSICAL_DEVICE_IMAGE_PROCESSING_PROPERTIES_QCOM_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxWeightFilterPhases", 16, 1, Ty::U32).optional(),
-        f("maxWeightFilterDimension", 20, 1, Ty::Struct(&EXTENT2_D_LAYOUT)).optional(),
-        f("maxBlockMatchRegion", 28, 1, Ty::Struct(&EXTENT2_D_LAYOUT)).optional(),
-        f("maxBoxFilterBlockSize", 36, 1, Ty::Struct(&EXTENT2_D_LAYOUT)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxWeightFilterPhases", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxWeightFilterDimension", at: 20, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxBlockMatchRegion", at: 28, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxBoxFilterBlockSize", at: 36, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(44, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,13 +2,12 @@
 // VK_QCOM_image_processing2.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceImageProcessing2FeaturesQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub texture_block_match2: Bool32,
 }
-structure!(PhysicalDeviceImageProcessing2FeaturesQCOM, PHYSICAL_DEVICE_IMAGE_PROCESSING2_FEATURES_QCOM_LAYOUT, 24);
+structure!(PhysicalDeviceImageProcessing2FeaturesQCOM, PHYSICAL_DEVICE_IMAGE_PROCESSING2_FEATURES_QCOM_LAYOUT);
 pub static PHYSICAL_DEVICE_IMAGE_PROCESSING2_FEATURES_QCOM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceImageProcessing2FeaturesQCOM",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_IMAGE_PROCESSING2_FEATURES_QCOM_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("textureBlockMatch2", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "textureBlockMatch2", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceImageProcessing2PropertiesQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_block_match_window: Extent2D,
 }
-structure!(PhysicalDeviceImageProcessing2PropertiesQCOM, PHYSICAL_DEVICE_IMAGE_PROCESSING2_PROPERTIES_QCOM_LAYOUT, 24);
+structure!(PhysicalDeviceImageProcessing2PropertiesQCOM, PHYSICAL_DEVICE_IMAGE_PROCESSING2_PROPERTIES_QCOM_LAYOUT);
 pub static PHYSICAL_DEVICE_IMAGE_PROCESSING2_PROPERTIES_QCOM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceImageProcessing2PropertiesQCOM",
     size: 24,
@@ -44,26 +42,25 @@ pub static PHYSICAL_DEVICE_IMAGE_PROCESSING2_PROPERTIES_QCOM_LAYOUT: Layout = La
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxBlockMatchWindow", 16, 1, Ty::Struct(&EXTENT2_D_LAYOUT)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxBlockMatchWindow", at: 16, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SamplerBlockMatchWindowCreateInfoQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub window_extent: Extent2D,
     pub window_compare_mode: BlockMatchWindowCompareModeQCOM,
 }
-structure!(SamplerBlockMatchWindowCreateInfoQCOM, SAMPLER_BLOCK_MATCH_WINDOW_CREATE_INFO_QCOM_LAYOUT, 32);
+structure!(SamplerBlockMatchWindowCreateInfoQCOM, SAMPLER_BLOCK_MATCH_WINDOW_CREATE_INFO_QCOM_LAYOUT);
 pub static SAMPLER_BLOCK_MATCH_WINDOW_CREATE_INFO_QCOM_LAYOUT: Layout = Layout {
     name: "VkSamplerBlockMatchWindowCreateInfoQCOM",
     size: 32,
@@ -72,16 +69,16 @@ pub static SAMPLER_BLOCK_MATCH_WINDOW_CREATE_INFO_QCOM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("windowExtent", 16, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("windowCompareMode", 24, 1, Ty::Enum(&BLOCK_MATCH_WINDOW_COMPARE_MODE_QCOM_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "windowExtent", at: 16, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "windowCompareMode", at: 24, ty: Ty::Enum(&BLOCK_MATCH_WINDOW_COMPARE_MODE_QCOM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(BlockMatchWindowCompareModeQCOM, i32);

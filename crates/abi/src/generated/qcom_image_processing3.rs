@@ -2,7 +2,6 @@
 // VK_QCOM_image_processing3.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceImageProcessing3FeaturesQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct PhysicalDeviceImageProcessing3FeaturesQCOM {
     pub image_gather_extended_modes: Bool32,
     pub block_match_extended_clamp_to_edge: Bool32,
 }
-structure!(PhysicalDeviceImageProcessing3FeaturesQCOM, PHYSICAL_DEVICE_IMAGE_PROCESSING3_FEATURES_QCOM_LAYOUT, 32);
+structure!(PhysicalDeviceImageProcessing3FeaturesQCOM, PHYSICAL_DEVICE_IMAGE_PROCESSING3_FEATURES_QCOM_LAYOUT);
 pub static PHYSICAL_DEVICE_IMAGE_PROCESSING3_FEATURES_QCOM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceImageProcessing3FeaturesQCOM",
     size: 32,
@@ -19,15 +18,15 @@ pub static PHYSICAL_DEVICE_IMAGE_PROCESSING3_FEATURES_QCOM_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("imageGatherLinear", 16, 1, Ty::Bool32),
-        f("imageGatherExtendedModes", 20, 1, Ty::Bool32),
-        f("blockMatchExtendedClampToEdge", 24, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "imageGatherLinear", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "imageGatherExtendedModes", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "blockMatchExtendedClampToEdge", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

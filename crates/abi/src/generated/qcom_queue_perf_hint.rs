@@ -2,14 +2,13 @@
 // VK_QCOM_queue_perf_hint.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PerfHintInfoQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub type_: PerfHintTypeQCOM,
     pub scale: u32,
 }
-structure!(PerfHintInfoQCOM, PERF_HINT_INFO_QCOM_LAYOUT, 24);
+structure!(PerfHintInfoQCOM, PERF_HINT_INFO_QCOM_LAYOUT);
 pub static PERF_HINT_INFO_QCOM_LAYOUT: Layout = Layout {
     name: "VkPerfHintInfoQCOM",
     size: 24,
@@ -18,26 +17,25 @@ pub static PERF_HINT_INFO_QCOM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("type", 16, 1, Ty::Enum(&PERF_HINT_TYPE_QCOM_ENUM)),
-        f("scale", 20, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "type", at: 16, ty: Ty::Enum(&PERF_HINT_TYPE_QCOM_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "scale", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceQueuePerfHintFeaturesQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub queue_perf_hint: Bool32,
 }
-structure!(PhysicalDeviceQueuePerfHintFeaturesQCOM, PHYSICAL_DEVICE_QUEUE_PERF_HINT_FEATURES_QCOM_LAYOUT, 24);
+structure!(PhysicalDeviceQueuePerfHintFeaturesQCOM, PHYSICAL_DEVICE_QUEUE_PERF_HINT_FEATURES_QCOM_LAYOUT);
 pub static PHYSICAL_DEVICE_QUEUE_PERF_HINT_FEATURES_QCOM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceQueuePerfHintFeaturesQCOM",
     size: 24,
@@ -46,25 +44,24 @@ pub static PHYSICAL_DEVICE_QUEUE_PERF_HINT_FEATURES_QCOM_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("queuePerfHint", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "queuePerfHint", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceQueuePerfHintPropertiesQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub supported_queues: QueueFlags,
 }
-structure!(PhysicalDeviceQueuePerfHintPropertiesQCOM, PHYSICAL_DEVICE_QUEUE_PERF_HINT_PROPERTIES_QCOM_LAYOUT, 24);
+structure!(PhysicalDeviceQueuePerfHintPropertiesQCOM, PHYSICAL_DEVICE_QUEUE_PERF_HINT_PROPERTIES_QCOM_LAYOUT);
 pub static PHYSICAL_DEVICE_QUEUE_PERF_HINT_PROPERTIES_QCOM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceQueuePerfHintPropertiesQCOM",
     size: 24,
@@ -73,15 +70,15 @@ pub static PHYSICAL_DEVICE_QUEUE_PERF_HINT_PROPERTIES_QCOM_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("supportedQueues", 16, 1, Ty::Flags(&QUEUE_FLAG_BITS_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "supportedQueues", at: 16, ty: Ty::Flags(&QUEUE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(PerfHintTypeQCOM, i32);
@@ -103,12 +100,11 @@ pub static PERF_HINT_TYPE_QCOM_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct QueueSetPerfHintQCOMParams {
     pub queue: Queue,
     pub p_perf_hint_info: Ptr<PerfHintInfoQCOM>,
 }
-structure!(QueueSetPerfHintQCOMParams, QUEUE_SET_PERF_HINT_QCOM_PARAMS_LAYOUT, 16);
+image!(QueueSetPerfHintQCOMParams, QUEUE_SET_PERF_HINT_QCOM_PARAMS_LAYOUT);
 pub static QUEUE_SET_PERF_HINT_QCOM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkQueueSetPerfHintQCOM",
     size: 16,
@@ -117,8 +113,8 @@ pub static QUEUE_SET_PERF_HINT_QCOM_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("queue", 0, 1, Ty::Handle(HandleType::Queue)).extern_sync(),
-        f("pPerfHintInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PERF_HINT_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pPerfHintInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PERF_HINT_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Queue },
@@ -129,11 +125,10 @@ pub static QUEUE_SET_PERF_HINT_QCOM_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct QueueSetPerfHintQCOMOutputs {
     pub result: Result,
 }
-structure!(QueueSetPerfHintQCOMOutputs, QUEUE_SET_PERF_HINT_QCOM_OUTPUTS_LAYOUT, 8);
+image!(QueueSetPerfHintQCOMOutputs, QUEUE_SET_PERF_HINT_QCOM_OUTPUTS_LAYOUT);
 pub static QUEUE_SET_PERF_HINT_QCOM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkQueueSetPerfHintQCOM:outputs",
     size: 8,
@@ -142,10 +137,10 @@ pub static QUEUE_SET_PERF_HINT_QCOM_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnQueueSetPerfHintQCOM = unsafe extern "system" fn(Queue, Ptr<PerfHintInfoQCOM>) -> Result;

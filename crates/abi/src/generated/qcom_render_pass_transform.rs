@@ -2,13 +2,12 @@
 // VK_QCOM_render_pass_transform.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderPassTransformBeginInfoQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub transform: SurfaceTransformFlagBitsKHR,
 }
-structure!(RenderPassTransformBeginInfoQCOM, RENDER_PASS_TRANSFORM_BEGIN_INFO_QCOM_LAYOUT, 24);
+structure!(RenderPassTransformBeginInfoQCOM, RENDER_PASS_TRANSFORM_BEGIN_INFO_QCOM_LAYOUT);
 pub static RENDER_PASS_TRANSFORM_BEGIN_INFO_QCOM_LAYOUT: Layout = Layout {
     name: "VkRenderPassTransformBeginInfoQCOM",
     size: 24,
@@ -17,26 +16,25 @@ pub static RENDER_PASS_TRANSFORM_BEGIN_INFO_QCOM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("transform", 16, 1, Ty::Flags(&SURFACE_TRANSFORM_FLAG_BITS_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "transform", at: 16, ty: Ty::Flags(&SURFACE_TRANSFORM_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CommandBufferInheritanceRenderPassTransformInfoQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub transform: SurfaceTransformFlagBitsKHR,
     pub render_area: Rect2D,
 }
-structure!(CommandBufferInheritanceRenderPassTransformInfoQCOM, COMMAND_BUFFER_INHERITANCE_RENDER_PASS_TRANSFORM_INFO_QCOM_LAYOUT, 40);
+structure!(CommandBufferInheritanceRenderPassTransformInfoQCOM, COMMAND_BUFFER_INHERITANCE_RENDER_PASS_TRANSFORM_INFO_QCOM_LAYOUT);
 pub static COMMAND_BUFFER_INHERITANCE_RENDER_PASS_TRANSFORM_INFO_QCOM_LAYOUT: Layout = Layout {
     name: "VkCommandBufferInheritanceRenderPassTransformInfoQCOM",
     size: 40,
@@ -45,14 +43,14 @@ pub static COMMAND_BUFFER_INHERITANCE_RENDER_PASS_TRANSFORM_INFO_QCOM_LAYOUT: La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("transform", 16, 1, Ty::Flags(&SURFACE_TRANSFORM_FLAG_BITS_KHR_ENUM)),
-        f("renderArea", 20, 1, Ty::Struct(&RECT2_D_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "transform", at: 16, ty: Ty::Flags(&SURFACE_TRANSFORM_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "renderArea", at: 20, ty: Ty::Struct(&RECT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(36, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

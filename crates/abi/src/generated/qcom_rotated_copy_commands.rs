@@ -2,13 +2,12 @@
 // VK_QCOM_rotated_copy_commands.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct CopyCommandTransformInfoQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub transform: SurfaceTransformFlagBitsKHR,
 }
-structure!(CopyCommandTransformInfoQCOM, COPY_COMMAND_TRANSFORM_INFO_QCOM_LAYOUT, 24);
+structure!(CopyCommandTransformInfoQCOM, COPY_COMMAND_TRANSFORM_INFO_QCOM_LAYOUT);
 pub static COPY_COMMAND_TRANSFORM_INFO_QCOM_LAYOUT: Layout = Layout {
     name: "VkCopyCommandTransformInfoQCOM",
     size: 24,
@@ -17,13 +16,13 @@ pub static COPY_COMMAND_TRANSFORM_INFO_QCOM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("transform", 16, 1, Ty::Flags(&SURFACE_TRANSFORM_FLAG_BITS_KHR_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "transform", at: 16, ty: Ty::Flags(&SURFACE_TRANSFORM_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,13 +2,12 @@
 // VK_QCOM_shader_multiple_wait_queues.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderMultipleWaitQueuesFeaturesQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub shader_multiple_wait_queues: Bool32,
 }
-structure!(PhysicalDeviceShaderMultipleWaitQueuesFeaturesQCOM, PHYSICAL_DEVICE_SHADER_MULTIPLE_WAIT_QUEUES_FEATURES_QCOM_LAYOUT, 24);
+structure!(PhysicalDeviceShaderMultipleWaitQueuesFeaturesQCOM, PHYSICAL_DEVICE_SHADER_MULTIPLE_WAIT_QUEUES_FEATURES_QCOM_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_MULTIPLE_WAIT_QUEUES_FEATURES_QCOM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderMultipleWaitQueuesFeaturesQCOM",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_SHADER_MULTIPLE_WAIT_QUEUES_FEATURES_QCOM_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderMultipleWaitQueues", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderMultipleWaitQueues", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderMultipleWaitQueuesPropertiesQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_shader_wait_queues: u32,
 }
-structure!(PhysicalDeviceShaderMultipleWaitQueuesPropertiesQCOM, PHYSICAL_DEVICE_SHADER_MULTIPLE_WAIT_QUEUES_PROPERTIES_QCOM_LAYOUT, 24);
+structure!(PhysicalDeviceShaderMultipleWaitQueuesPropertiesQCOM, PHYSICAL_DEVICE_SHADER_MULTIPLE_WAIT_QUEUES_PROPERTIES_QCOM_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_MULTIPLE_WAIT_QUEUES_PROPERTIES_QCOM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderMultipleWaitQueuesPropertiesQCOM",
     size: 24,
@@ -44,13 +42,13 @@ pub static PHYSICAL_DEVICE_SHADER_MULTIPLE_WAIT_QUEUES_PROPERTIES_QCOM_LAYOUT: L
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxShaderWaitQueues", 16, 1, Ty::U32).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxShaderWaitQueues", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

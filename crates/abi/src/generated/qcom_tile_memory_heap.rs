@@ -2,13 +2,12 @@
 // VK_QCOM_tile_memory_heap.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceTileMemoryHeapFeaturesQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub tile_memory_heap: Bool32,
 }
-structure!(PhysicalDeviceTileMemoryHeapFeaturesQCOM, PHYSICAL_DEVICE_TILE_MEMORY_HEAP_FEATURES_QCOM_LAYOUT, 24);
+structure!(PhysicalDeviceTileMemoryHeapFeaturesQCOM, PHYSICAL_DEVICE_TILE_MEMORY_HEAP_FEATURES_QCOM_LAYOUT);
 pub static PHYSICAL_DEVICE_TILE_MEMORY_HEAP_FEATURES_QCOM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceTileMemoryHeapFeaturesQCOM",
     size: 24,
@@ -17,26 +16,25 @@ pub static PHYSICAL_DEVICE_TILE_MEMORY_HEAP_FEATURES_QCOM_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("tileMemoryHeap", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tileMemoryHeap", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceTileMemoryHeapPropertiesQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub queue_submit_boundary: Bool32,
     pub tile_buffer_transfers: Bool32,
 }
-structure!(PhysicalDeviceTileMemoryHeapPropertiesQCOM, PHYSICAL_DEVICE_TILE_MEMORY_HEAP_PROPERTIES_QCOM_LAYOUT, 24);
+structure!(PhysicalDeviceTileMemoryHeapPropertiesQCOM, PHYSICAL_DEVICE_TILE_MEMORY_HEAP_PROPERTIES_QCOM_LAYOUT);
 pub static PHYSICAL_DEVICE_TILE_MEMORY_HEAP_PROPERTIES_QCOM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceTileMemoryHeapPropertiesQCOM",
     size: 24,
@@ -45,27 +43,26 @@ pub static PHYSICAL_DEVICE_TILE_MEMORY_HEAP_PROPERTIES_QCOM_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("queueSubmitBoundary", 16, 1, Ty::Bool32),
-        f("tileBufferTransfers", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "queueSubmitBoundary", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tileBufferTransfers", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct TileMemoryRequirementsQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub size: u64,
     pub alignment: u64,
 }
-structure!(TileMemoryRequirementsQCOM, TILE_MEMORY_REQUIREMENTS_QCOM_LAYOUT, 32);
+structure!(TileMemoryRequirementsQCOM, TILE_MEMORY_REQUIREMENTS_QCOM_LAYOUT);
 pub static TILE_MEMORY_REQUIREMENTS_QCOM_LAYOUT: Layout = Layout {
     name: "VkTileMemoryRequirementsQCOM",
     size: 32,
@@ -74,26 +71,25 @@ pub static TILE_MEMORY_REQUIREMENTS_QCOM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("size", 16, 1, Ty::U64),
-        f("alignment", 24, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "size", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "alignment", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct TileMemoryBindInfoQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub memory: DeviceMemory,
 }
-structure!(TileMemoryBindInfoQCOM, TILE_MEMORY_BIND_INFO_QCOM_LAYOUT, 24);
+structure!(TileMemoryBindInfoQCOM, TILE_MEMORY_BIND_INFO_QCOM_LAYOUT);
 pub static TILE_MEMORY_BIND_INFO_QCOM_LAYOUT: Layout = Layout {
     name: "VkTileMemoryBindInfoQCOM",
     size: 24,
@@ -102,26 +98,25 @@ pub static TILE_MEMORY_BIND_INFO_QCOM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("memory", 16, 1, Ty::Handle(HandleType::DeviceMemory)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "memory", at: 16, ty: Ty::Handle(HandleType::DeviceMemory), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct TileMemorySizeInfoQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub size: u64,
 }
-structure!(TileMemorySizeInfoQCOM, TILE_MEMORY_SIZE_INFO_QCOM_LAYOUT, 24);
+structure!(TileMemorySizeInfoQCOM, TILE_MEMORY_SIZE_INFO_QCOM_LAYOUT);
 pub static TILE_MEMORY_SIZE_INFO_QCOM_LAYOUT: Layout = Layout {
     name: "VkTileMemorySizeInfoQCOM",
     size: 24,
@@ -130,24 +125,23 @@ pub static TILE_MEMORY_SIZE_INFO_QCOM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("size", 16, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "size", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBindTileMemoryQCOMParams {
     pub command_buffer: CommandBuffer,
     pub p_tile_memory_bind_info: Ptr<TileMemoryBindInfoQCOM>,
 }
-structure!(CmdBindTileMemoryQCOMParams, CMD_BIND_TILE_MEMORY_QCOM_PARAMS_LAYOUT, 16);
+image!(CmdBindTileMemoryQCOMParams, CMD_BIND_TILE_MEMORY_QCOM_PARAMS_LAYOUT);
 pub static CMD_BIND_TILE_MEMORY_QCOM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBindTileMemoryQCOM",
     size: 16,
@@ -156,8 +150,8 @@ pub static CMD_BIND_TILE_MEMORY_QCOM_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)).extern_sync(),
-        f("pTileMemoryBindInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&TILE_MEMORY_BIND_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pTileMemoryBindInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&TILE_MEMORY_BIND_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

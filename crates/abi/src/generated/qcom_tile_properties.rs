@@ -2,13 +2,12 @@
 // VK_QCOM_tile_properties.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceTilePropertiesFeaturesQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub tile_properties: Bool32,
 }
-structure!(PhysicalDeviceTilePropertiesFeaturesQCOM, PHYSICAL_DEVICE_TILE_PROPERTIES_FEATURES_QCOM_LAYOUT, 24);
+structure!(PhysicalDeviceTilePropertiesFeaturesQCOM, PHYSICAL_DEVICE_TILE_PROPERTIES_FEATURES_QCOM_LAYOUT);
 pub static PHYSICAL_DEVICE_TILE_PROPERTIES_FEATURES_QCOM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceTilePropertiesFeaturesQCOM",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_TILE_PROPERTIES_FEATURES_QCOM_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("tileProperties", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tileProperties", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct TilePropertiesQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -37,7 +35,7 @@ pub struct TilePropertiesQCOM {
     pub apron_size: Extent2D,
     pub origin: Offset2D,
 }
-structure!(TilePropertiesQCOM, TILE_PROPERTIES_QCOM_LAYOUT, 48);
+structure!(TilePropertiesQCOM, TILE_PROPERTIES_QCOM_LAYOUT);
 pub static TILE_PROPERTIES_QCOM_LAYOUT: Layout = Layout {
     name: "VkTilePropertiesQCOM",
     size: 48,
@@ -46,28 +44,27 @@ pub static TILE_PROPERTIES_QCOM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("tileSize", 16, 1, Ty::Struct(&EXTENT3_D_LAYOUT)),
-        f("apronSize", 28, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("origin", 36, 1, Ty::Struct(&OFFSET2_D_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tileSize", at: 16, ty: Ty::Struct(&EXTENT3_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "apronSize", at: 28, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "origin", at: 36, ty: Ty::Struct(&OFFSET2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(44, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetFramebufferTilePropertiesQCOMParams {
     pub device: Device,
     pub framebuffer: Framebuffer,
     pub p_properties_count: Ptr<u32>,
     pub p_properties: Ptr<TilePropertiesQCOM>,
 }
-structure!(GetFramebufferTilePropertiesQCOMParams, GET_FRAMEBUFFER_TILE_PROPERTIES_QCOM_PARAMS_LAYOUT, 32);
+image!(GetFramebufferTilePropertiesQCOMParams, GET_FRAMEBUFFER_TILE_PROPERTIES_QCOM_PARAMS_LAYOUT);
 pub static GET_FRAMEBUFFER_TILE_PROPERTIES_QCOM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetFramebufferTilePropertiesQCOM",
     size: 32,
@@ -76,29 +73,28 @@ pub static GET_FRAMEBUFFER_TILE_PROPERTIES_QCOM_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("framebuffer", 8, 1, Ty::Handle(HandleType::Framebuffer)),
-        f("pPropertiesCount", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&TILE_PROPERTIES_QCOM_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "framebuffer", at: 8, ty: Ty::Handle(HandleType::Framebuffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertiesCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&TILE_PROPERTIES_QCOM_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::Framebuffer },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&TILE_PROPERTIES_QCOM_LAYOUT), len: Len::At(through(16, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&TILE_PROPERTIES_QCOM_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetFramebufferTilePropertiesQCOMOutputs {
     pub result: Result,
     pub p_properties_count: Ptr<u32>,
     pub p_properties: Ptr<TilePropertiesQCOM>,
 }
-structure!(GetFramebufferTilePropertiesQCOMOutputs, GET_FRAMEBUFFER_TILE_PROPERTIES_QCOM_OUTPUTS_LAYOUT, 24);
+image!(GetFramebufferTilePropertiesQCOMOutputs, GET_FRAMEBUFFER_TILE_PROPERTIES_QCOM_OUTPUTS_LAYOUT);
 pub static GET_FRAMEBUFFER_TILE_PROPERTIES_QCOM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetFramebufferTilePropertiesQCOM:outputs",
     size: 24,
@@ -107,15 +103,15 @@ pub static GET_FRAMEBUFFER_TILE_PROPERTIES_QCOM_OUTPUTS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pPropertiesCount", 8, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&TILE_PROPERTIES_QCOM_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None })).optional(),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertiesCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&TILE_PROPERTIES_QCOM_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&TILE_PROPERTIES_QCOM_LAYOUT), len: Len::At(through(8, 0, 4)), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&TILE_PROPERTIES_QCOM_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetFramebufferTilePropertiesQCOM = unsafe extern "system" fn(Device, Framebuffer, Ptr<u32>, Ptr<TilePropertiesQCOM>) -> Result;
@@ -133,13 +129,12 @@ pub static GET_FRAMEBUFFER_TILE_PROPERTIES_QCOM_COMMAND: CommandDesc = CommandDe
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDynamicRenderingTilePropertiesQCOMParams {
     pub device: Device,
     pub p_rendering_info: Ptr<RenderingInfo>,
     pub p_properties: Ptr<TilePropertiesQCOM>,
 }
-structure!(GetDynamicRenderingTilePropertiesQCOMParams, GET_DYNAMIC_RENDERING_TILE_PROPERTIES_QCOM_PARAMS_LAYOUT, 24);
+image!(GetDynamicRenderingTilePropertiesQCOMParams, GET_DYNAMIC_RENDERING_TILE_PROPERTIES_QCOM_PARAMS_LAYOUT);
 pub static GET_DYNAMIC_RENDERING_TILE_PROPERTIES_QCOM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDynamicRenderingTilePropertiesQCOM",
     size: 24,
@@ -148,9 +143,9 @@ pub static GET_DYNAMIC_RENDERING_TILE_PROPERTIES_QCOM_PARAMS_LAYOUT: Layout = La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pRenderingInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&TILE_PROPERTIES_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRenderingInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&TILE_PROPERTIES_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -162,12 +157,11 @@ pub static GET_DYNAMIC_RENDERING_TILE_PROPERTIES_QCOM_PARAMS_LAYOUT: Layout = La
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDynamicRenderingTilePropertiesQCOMOutputs {
     pub result: Result,
     pub p_properties: Ptr<TilePropertiesQCOM>,
 }
-structure!(GetDynamicRenderingTilePropertiesQCOMOutputs, GET_DYNAMIC_RENDERING_TILE_PROPERTIES_QCOM_OUTPUTS_LAYOUT, 16);
+image!(GetDynamicRenderingTilePropertiesQCOMOutputs, GET_DYNAMIC_RENDERING_TILE_PROPERTIES_QCOM_OUTPUTS_LAYOUT);
 pub static GET_DYNAMIC_RENDERING_TILE_PROPERTIES_QCOM_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDynamicRenderingTilePropertiesQCOM:outputs",
     size: 16,
@@ -176,13 +170,13 @@ pub static GET_DYNAMIC_RENDERING_TILE_PROPERTIES_QCOM_OUTPUTS_LAYOUT: Layout = L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&TILE_PROPERTIES_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&TILE_PROPERTIES_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&TILE_PROPERTIES_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetDynamicRenderingTilePropertiesQCOM = unsafe extern "system" fn(Device, Ptr<RenderingInfo>, Ptr<TilePropertiesQCOM>) -> Result;

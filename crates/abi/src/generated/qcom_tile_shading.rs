@@ -2,7 +2,6 @@
 // VK_QCOM_tile_shading.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceTileShadingFeaturesQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -21,7 +20,7 @@ pub struct PhysicalDeviceTileShadingFeaturesQCOM {
     pub tile_shading_atomic_ops: Bool32,
     pub tile_shading_image_processing: Bool32,
 }
-structure!(PhysicalDeviceTileShadingFeaturesQCOM, PHYSICAL_DEVICE_TILE_SHADING_FEATURES_QCOM_LAYOUT, 72);
+structure!(PhysicalDeviceTileShadingFeaturesQCOM, PHYSICAL_DEVICE_TILE_SHADING_FEATURES_QCOM_LAYOUT);
 pub static PHYSICAL_DEVICE_TILE_SHADING_FEATURES_QCOM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceTileShadingFeaturesQCOM",
     size: 72,
@@ -30,32 +29,31 @@ pub static PHYSICAL_DEVICE_TILE_SHADING_FEATURES_QCOM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("tileShading", 16, 1, Ty::Bool32),
-        f("tileShadingFragmentStage", 20, 1, Ty::Bool32),
-        f("tileShadingColorAttachments", 24, 1, Ty::Bool32),
-        f("tileShadingDepthAttachments", 28, 1, Ty::Bool32),
-        f("tileShadingStencilAttachments", 32, 1, Ty::Bool32),
-        f("tileShadingInputAttachments", 36, 1, Ty::Bool32),
-        f("tileShadingSampledAttachments", 40, 1, Ty::Bool32),
-        f("tileShadingPerTileDraw", 44, 1, Ty::Bool32),
-        f("tileShadingPerTileDispatch", 48, 1, Ty::Bool32),
-        f("tileShadingDispatchTile", 52, 1, Ty::Bool32),
-        f("tileShadingApron", 56, 1, Ty::Bool32),
-        f("tileShadingAnisotropicApron", 60, 1, Ty::Bool32),
-        f("tileShadingAtomicOps", 64, 1, Ty::Bool32),
-        f("tileShadingImageProcessing", 68, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tileShading", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tileShadingFragmentStage", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tileShadingColorAttachments", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tileShadingDepthAttachments", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tileShadingStencilAttachments", at: 32, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tileShadingInputAttachments", at: 36, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tileShadingSampledAttachments", at: 40, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tileShadingPerTileDraw", at: 44, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tileShadingPerTileDispatch", at: 48, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tileShadingDispatchTile", at: 52, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tileShadingApron", at: 56, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tileShadingAnisotropicApron", at: 60, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tileShadingAtomicOps", at: 64, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tileShadingImageProcessing", at: 68, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceTileShadingPropertiesQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -64,7 +62,7 @@ pub struct PhysicalDeviceTileShadingPropertiesQCOM {
     pub tile_granularity: Extent2D,
     pub max_tile_shading_rate: Extent2D,
 }
-structure!(PhysicalDeviceTileShadingPropertiesQCOM, PHYSICAL_DEVICE_TILE_SHADING_PROPERTIES_QCOM_LAYOUT, 40);
+structure!(PhysicalDeviceTileShadingPropertiesQCOM, PHYSICAL_DEVICE_TILE_SHADING_PROPERTIES_QCOM_LAYOUT);
 pub static PHYSICAL_DEVICE_TILE_SHADING_PROPERTIES_QCOM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceTileShadingPropertiesQCOM",
     size: 40,
@@ -73,29 +71,28 @@ pub static PHYSICAL_DEVICE_TILE_SHADING_PROPERTIES_QCOM_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxApronSize", 16, 1, Ty::U32),
-        f("preferNonCoherent", 20, 1, Ty::Bool32),
-        f("tileGranularity", 24, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
-        f("maxTileShadingRate", 32, 1, Ty::Struct(&EXTENT2_D_LAYOUT)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxApronSize", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "preferNonCoherent", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tileGranularity", at: 24, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "maxTileShadingRate", at: 32, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct RenderPassTileShadingCreateInfoQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub flags: TileShadingRenderPassFlagsQCOM,
     pub tile_apron_size: Extent2D,
 }
-structure!(RenderPassTileShadingCreateInfoQCOM, RENDER_PASS_TILE_SHADING_CREATE_INFO_QCOM_LAYOUT, 32);
+structure!(RenderPassTileShadingCreateInfoQCOM, RENDER_PASS_TILE_SHADING_CREATE_INFO_QCOM_LAYOUT);
 pub static RENDER_PASS_TILE_SHADING_CREATE_INFO_QCOM_LAYOUT: Layout = Layout {
     name: "VkRenderPassTileShadingCreateInfoQCOM",
     size: 32,
@@ -104,25 +101,24 @@ pub static RENDER_PASS_TILE_SHADING_CREATE_INFO_QCOM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::Flags(&TILE_SHADING_RENDER_PASS_FLAG_BITS_QCOM_ENUM)).optional(),
-        f("tileApronSize", 20, 1, Ty::Struct(&EXTENT2_D_LAYOUT)).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::Flags(&TILE_SHADING_RENDER_PASS_FLAG_BITS_QCOM_ENUM), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tileApronSize", at: 20, ty: Ty::Struct(&EXTENT2_D_LAYOUT), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PerTileBeginInfoQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
 }
-structure!(PerTileBeginInfoQCOM, PER_TILE_BEGIN_INFO_QCOM_LAYOUT, 16);
+structure!(PerTileBeginInfoQCOM, PER_TILE_BEGIN_INFO_QCOM_LAYOUT);
 pub static PER_TILE_BEGIN_INFO_QCOM_LAYOUT: Layout = Layout {
     name: "VkPerTileBeginInfoQCOM",
     size: 16,
@@ -131,23 +127,22 @@ pub static PER_TILE_BEGIN_INFO_QCOM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PerTileEndInfoQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
 }
-structure!(PerTileEndInfoQCOM, PER_TILE_END_INFO_QCOM_LAYOUT, 16);
+structure!(PerTileEndInfoQCOM, PER_TILE_END_INFO_QCOM_LAYOUT);
 pub static PER_TILE_END_INFO_QCOM_LAYOUT: Layout = Layout {
     name: "VkPerTileEndInfoQCOM",
     size: 16,
@@ -156,23 +151,22 @@ pub static PER_TILE_END_INFO_QCOM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DispatchTileInfoQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
 }
-structure!(DispatchTileInfoQCOM, DISPATCH_TILE_INFO_QCOM_LAYOUT, 16);
+structure!(DispatchTileInfoQCOM, DISPATCH_TILE_INFO_QCOM_LAYOUT);
 pub static DISPATCH_TILE_INFO_QCOM_LAYOUT: Layout = Layout {
     name: "VkDispatchTileInfoQCOM",
     size: 16,
@@ -181,14 +175,14 @@ pub static DISPATCH_TILE_INFO_QCOM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(TileShadingRenderPassFlagsQCOM, u32);
@@ -207,12 +201,11 @@ pub static TILE_SHADING_RENDER_PASS_FLAG_BITS_QCOM_ENUM: EnumDesc = EnumDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdDispatchTileQCOMParams {
     pub command_buffer: CommandBuffer,
     pub p_dispatch_tile_info: Ptr<DispatchTileInfoQCOM>,
 }
-structure!(CmdDispatchTileQCOMParams, CMD_DISPATCH_TILE_QCOM_PARAMS_LAYOUT, 16);
+image!(CmdDispatchTileQCOMParams, CMD_DISPATCH_TILE_QCOM_PARAMS_LAYOUT);
 pub static CMD_DISPATCH_TILE_QCOM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdDispatchTileQCOM",
     size: 16,
@@ -221,8 +214,8 @@ pub static CMD_DISPATCH_TILE_QCOM_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)),
-        f("pDispatchTileInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DISPATCH_TILE_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDispatchTileInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPATCH_TILE_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -242,12 +235,11 @@ pub static CMD_DISPATCH_TILE_QCOM_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdBeginPerTileExecutionQCOMParams {
     pub command_buffer: CommandBuffer,
     pub p_per_tile_begin_info: Ptr<PerTileBeginInfoQCOM>,
 }
-structure!(CmdBeginPerTileExecutionQCOMParams, CMD_BEGIN_PER_TILE_EXECUTION_QCOM_PARAMS_LAYOUT, 16);
+image!(CmdBeginPerTileExecutionQCOMParams, CMD_BEGIN_PER_TILE_EXECUTION_QCOM_PARAMS_LAYOUT);
 pub static CMD_BEGIN_PER_TILE_EXECUTION_QCOM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdBeginPerTileExecutionQCOM",
     size: 16,
@@ -256,8 +248,8 @@ pub static CMD_BEGIN_PER_TILE_EXECUTION_QCOM_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)),
-        f("pPerTileBeginInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PER_TILE_BEGIN_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPerTileBeginInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PER_TILE_BEGIN_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
@@ -277,12 +269,11 @@ pub static CMD_BEGIN_PER_TILE_EXECUTION_QCOM_COMMAND: CommandDesc = CommandDesc 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CmdEndPerTileExecutionQCOMParams {
     pub command_buffer: CommandBuffer,
     pub p_per_tile_end_info: Ptr<PerTileEndInfoQCOM>,
 }
-structure!(CmdEndPerTileExecutionQCOMParams, CMD_END_PER_TILE_EXECUTION_QCOM_PARAMS_LAYOUT, 16);
+image!(CmdEndPerTileExecutionQCOMParams, CMD_END_PER_TILE_EXECUTION_QCOM_PARAMS_LAYOUT);
 pub static CMD_END_PER_TILE_EXECUTION_QCOM_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCmdEndPerTileExecutionQCOM",
     size: 16,
@@ -291,8 +282,8 @@ pub static CMD_END_PER_TILE_EXECUTION_QCOM_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("commandBuffer", 0, 1, Ty::Handle(HandleType::CommandBuffer)),
-        f("pPerTileEndInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&PER_TILE_END_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPerTileEndInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PER_TILE_END_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },

@@ -2,13 +2,12 @@
 // VK_QCOM_ycbcr_degamma.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceYcbcrDegammaFeaturesQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub ycbcr_degamma: Bool32,
 }
-structure!(PhysicalDeviceYcbcrDegammaFeaturesQCOM, PHYSICAL_DEVICE_YCBCR_DEGAMMA_FEATURES_QCOM_LAYOUT, 24);
+structure!(PhysicalDeviceYcbcrDegammaFeaturesQCOM, PHYSICAL_DEVICE_YCBCR_DEGAMMA_FEATURES_QCOM_LAYOUT);
 pub static PHYSICAL_DEVICE_YCBCR_DEGAMMA_FEATURES_QCOM_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceYcbcrDegammaFeaturesQCOM",
     size: 24,
@@ -17,26 +16,25 @@ pub static PHYSICAL_DEVICE_YCBCR_DEGAMMA_FEATURES_QCOM_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("ycbcrDegamma", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "ycbcrDegamma", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct SamplerYcbcrConversionYcbcrDegammaCreateInfoQCOM {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub enable_y_degamma: Bool32,
     pub enable_cb_cr_degamma: Bool32,
 }
-structure!(SamplerYcbcrConversionYcbcrDegammaCreateInfoQCOM, SAMPLER_YCBCR_CONVERSION_YCBCR_DEGAMMA_CREATE_INFO_QCOM_LAYOUT, 24);
+structure!(SamplerYcbcrConversionYcbcrDegammaCreateInfoQCOM, SAMPLER_YCBCR_CONVERSION_YCBCR_DEGAMMA_CREATE_INFO_QCOM_LAYOUT);
 pub static SAMPLER_YCBCR_CONVERSION_YCBCR_DEGAMMA_CREATE_INFO_QCOM_LAYOUT: Layout = Layout {
     name: "VkSamplerYcbcrConversionYcbcrDegammaCreateInfoQCOM",
     size: 24,
@@ -45,14 +43,14 @@ pub static SAMPLER_YCBCR_CONVERSION_YCBCR_DEGAMMA_CREATE_INFO_QCOM_LAYOUT: Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("enableYDegamma", 16, 1, Ty::Bool32),
-        f("enableCbCrDegamma", 20, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "enableYDegamma", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "enableCbCrDegamma", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

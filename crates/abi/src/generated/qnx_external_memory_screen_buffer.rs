@@ -2,14 +2,13 @@
 // VK_QNX_external_memory_screen_buffer.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ScreenBufferPropertiesQNX {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub allocation_size: u64,
     pub memory_type_bits: u32,
 }
-structure!(ScreenBufferPropertiesQNX, SCREEN_BUFFER_PROPERTIES_QNX_LAYOUT, 32);
+structure!(ScreenBufferPropertiesQNX, SCREEN_BUFFER_PROPERTIES_QNX_LAYOUT);
 pub static SCREEN_BUFFER_PROPERTIES_QNX_LAYOUT: Layout = Layout {
     name: "VkScreenBufferPropertiesQNX",
     size: 32,
@@ -18,20 +17,19 @@ pub static SCREEN_BUFFER_PROPERTIES_QNX_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("allocationSize", 16, 1, Ty::U64),
-        f("memoryTypeBits", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "allocationSize", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "memoryTypeBits", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ScreenBufferFormatPropertiesQNX {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -45,7 +43,7 @@ pub struct ScreenBufferFormatPropertiesQNX {
     pub suggested_x_chroma_offset: ChromaLocation,
     pub suggested_y_chroma_offset: ChromaLocation,
 }
-structure!(ScreenBufferFormatPropertiesQNX, SCREEN_BUFFER_FORMAT_PROPERTIES_QNX_LAYOUT, 80);
+structure!(ScreenBufferFormatPropertiesQNX, SCREEN_BUFFER_FORMAT_PROPERTIES_QNX_LAYOUT);
 pub static SCREEN_BUFFER_FORMAT_PROPERTIES_QNX_LAYOUT: Layout = Layout {
     name: "VkScreenBufferFormatPropertiesQNX",
     size: 80,
@@ -54,33 +52,32 @@ pub static SCREEN_BUFFER_FORMAT_PROPERTIES_QNX_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("format", 16, 1, Ty::Enum(&FORMAT_ENUM)),
-        f("externalFormat", 24, 1, Ty::U64),
-        f("screenUsage", 32, 1, Ty::U64),
-        f("formatFeatures", 40, 1, Ty::Flags(&FORMAT_FEATURE_FLAG_BITS_ENUM)),
-        f("samplerYcbcrConversionComponents", 44, 1, Ty::Struct(&COMPONENT_MAPPING_LAYOUT)),
-        f("suggestedYcbcrModel", 60, 1, Ty::Enum(&SAMPLER_YCBCR_MODEL_CONVERSION_ENUM)),
-        f("suggestedYcbcrRange", 64, 1, Ty::Enum(&SAMPLER_YCBCR_RANGE_ENUM)),
-        f("suggestedXChromaOffset", 68, 1, Ty::Enum(&CHROMA_LOCATION_ENUM)),
-        f("suggestedYChromaOffset", 72, 1, Ty::Enum(&CHROMA_LOCATION_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "format", at: 16, ty: Ty::Enum(&FORMAT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "externalFormat", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "screenUsage", at: 32, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "formatFeatures", at: 40, ty: Ty::Flags(&FORMAT_FEATURE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "samplerYcbcrConversionComponents", at: 44, ty: Ty::Struct(&COMPONENT_MAPPING_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "suggestedYcbcrModel", at: 60, ty: Ty::Enum(&SAMPLER_YCBCR_MODEL_CONVERSION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "suggestedYcbcrRange", at: 64, ty: Ty::Enum(&SAMPLER_YCBCR_RANGE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "suggestedXChromaOffset", at: 68, ty: Ty::Enum(&CHROMA_LOCATION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "suggestedYChromaOffset", at: 72, ty: Ty::Enum(&CHROMA_LOCATION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4), s(76, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 76, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ImportScreenBufferInfoQNX {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub buffer: Ptr<Opaque>,
 }
-structure!(ImportScreenBufferInfoQNX, IMPORT_SCREEN_BUFFER_INFO_QNX_LAYOUT, 24);
+structure!(ImportScreenBufferInfoQNX, IMPORT_SCREEN_BUFFER_INFO_QNX_LAYOUT);
 pub static IMPORT_SCREEN_BUFFER_INFO_QNX_LAYOUT: Layout = Layout {
     name: "VkImportScreenBufferInfoQNX",
     size: 24,
@@ -89,26 +86,25 @@ pub static IMPORT_SCREEN_BUFFER_INFO_QNX_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("buffer", 16, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "buffer", at: 16, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 16 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ExternalFormatQNX {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub external_format: u64,
 }
-structure!(ExternalFormatQNX, EXTERNAL_FORMAT_QNX_LAYOUT, 24);
+structure!(ExternalFormatQNX, EXTERNAL_FORMAT_QNX_LAYOUT);
 pub static EXTERNAL_FORMAT_QNX_LAYOUT: Layout = Layout {
     name: "VkExternalFormatQNX",
     size: 24,
@@ -117,25 +113,24 @@ pub static EXTERNAL_FORMAT_QNX_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("externalFormat", 16, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "externalFormat", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceExternalMemoryScreenBufferFeaturesQNX {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub screen_buffer_import: Bool32,
 }
-structure!(PhysicalDeviceExternalMemoryScreenBufferFeaturesQNX, PHYSICAL_DEVICE_EXTERNAL_MEMORY_SCREEN_BUFFER_FEATURES_QNX_LAYOUT, 24);
+structure!(PhysicalDeviceExternalMemoryScreenBufferFeaturesQNX, PHYSICAL_DEVICE_EXTERNAL_MEMORY_SCREEN_BUFFER_FEATURES_QNX_LAYOUT);
 pub static PHYSICAL_DEVICE_EXTERNAL_MEMORY_SCREEN_BUFFER_FEATURES_QNX_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceExternalMemoryScreenBufferFeaturesQNX",
     size: 24,
@@ -144,25 +139,24 @@ pub static PHYSICAL_DEVICE_EXTERNAL_MEMORY_SCREEN_BUFFER_FEATURES_QNX_LAYOUT: La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("screenBufferImport", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "screenBufferImport", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetScreenBufferPropertiesQNXParams {
     pub device: Device,
     pub buffer: Ptr<Opaque>,
     pub p_properties: Ptr<ScreenBufferPropertiesQNX>,
 }
-structure!(GetScreenBufferPropertiesQNXParams, GET_SCREEN_BUFFER_PROPERTIES_QNX_PARAMS_LAYOUT, 24);
+image!(GetScreenBufferPropertiesQNXParams, GET_SCREEN_BUFFER_PROPERTIES_QNX_PARAMS_LAYOUT);
 pub static GET_SCREEN_BUFFER_PROPERTIES_QNX_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetScreenBufferPropertiesQNX",
     size: 24,
@@ -171,9 +165,9 @@ pub static GET_SCREEN_BUFFER_PROPERTIES_QNX_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("buffer", 8, 1, Ty::Opaque),
-        f("pProperties", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SCREEN_BUFFER_PROPERTIES_QNX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "buffer", at: 8, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SCREEN_BUFFER_PROPERTIES_QNX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -185,12 +179,11 @@ pub static GET_SCREEN_BUFFER_PROPERTIES_QNX_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetScreenBufferPropertiesQNXOutputs {
     pub result: Result,
     pub p_properties: Ptr<ScreenBufferPropertiesQNX>,
 }
-structure!(GetScreenBufferPropertiesQNXOutputs, GET_SCREEN_BUFFER_PROPERTIES_QNX_OUTPUTS_LAYOUT, 16);
+image!(GetScreenBufferPropertiesQNXOutputs, GET_SCREEN_BUFFER_PROPERTIES_QNX_OUTPUTS_LAYOUT);
 pub static GET_SCREEN_BUFFER_PROPERTIES_QNX_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetScreenBufferPropertiesQNX:outputs",
     size: 16,
@@ -199,13 +192,13 @@ pub static GET_SCREEN_BUFFER_PROPERTIES_QNX_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pProperties", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SCREEN_BUFFER_PROPERTIES_QNX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SCREEN_BUFFER_PROPERTIES_QNX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SCREEN_BUFFER_PROPERTIES_QNX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetScreenBufferPropertiesQNX = unsafe extern "system" fn(Device, Ptr<Opaque>, Ptr<ScreenBufferPropertiesQNX>) -> Result;

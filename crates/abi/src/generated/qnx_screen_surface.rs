@@ -2,7 +2,6 @@
 // VK_QNX_screen_surface.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ScreenSurfaceCreateInfoQNX {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -10,7 +9,7 @@ pub struct ScreenSurfaceCreateInfoQNX {
     pub context: Ptr<Opaque>,
     pub window: Ptr<Opaque>,
 }
-structure!(ScreenSurfaceCreateInfoQNX, SCREEN_SURFACE_CREATE_INFO_QNX_LAYOUT, 40);
+structure!(ScreenSurfaceCreateInfoQNX, SCREEN_SURFACE_CREATE_INFO_QNX_LAYOUT);
 pub static SCREEN_SURFACE_CREATE_INFO_QNX_LAYOUT: Layout = Layout {
     name: "VkScreenSurfaceCreateInfoQNX",
     size: 40,
@@ -19,32 +18,31 @@ pub static SCREEN_SURFACE_CREATE_INFO_QNX_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("flags", 16, 1, Ty::U32).optional(),
-        f("context", 24, 1, Ty::Opaque),
-        f("window", 32, 1, Ty::Opaque),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "flags", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "context", at: 24, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "window", at: 32, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Opaque { at: 24 },
         Work::Opaque { at: 32 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(ScreenSurfaceCreateFlagsQNX, u32);
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateScreenSurfaceQNXParams {
     pub instance: Instance,
     pub p_create_info: Ptr<ScreenSurfaceCreateInfoQNX>,
     pub p_allocator: Ptr<Opaque>,
     pub p_surface: Ptr<SurfaceKHR>,
 }
-structure!(CreateScreenSurfaceQNXParams, CREATE_SCREEN_SURFACE_QNX_PARAMS_LAYOUT, 32);
+image!(CreateScreenSurfaceQNXParams, CREATE_SCREEN_SURFACE_QNX_PARAMS_LAYOUT);
 pub static CREATE_SCREEN_SURFACE_QNX_PARAMS_LAYOUT: Layout = Layout {
     name: "vkCreateScreenSurfaceQNX",
     size: 32,
@@ -53,10 +51,10 @@ pub static CREATE_SCREEN_SURFACE_QNX_PARAMS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("instance", 0, 1, Ty::Handle(HandleType::Instance)),
-        f("pCreateInfo", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&SCREEN_SURFACE_CREATE_INFO_QNX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pAllocator", 16, 1, Ty::Opaque).optional(),
-        f("pSurface", 24, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SCREEN_SURFACE_CREATE_INFO_QNX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSurface", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Instance },
@@ -69,12 +67,11 @@ pub static CREATE_SCREEN_SURFACE_QNX_PARAMS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct CreateScreenSurfaceQNXOutputs {
     pub result: Result,
     pub p_surface: Ptr<SurfaceKHR>,
 }
-structure!(CreateScreenSurfaceQNXOutputs, CREATE_SCREEN_SURFACE_QNX_OUTPUTS_LAYOUT, 16);
+image!(CreateScreenSurfaceQNXOutputs, CREATE_SCREEN_SURFACE_QNX_OUTPUTS_LAYOUT);
 pub static CREATE_SCREEN_SURFACE_QNX_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkCreateScreenSurfaceQNX:outputs",
     size: 16,
@@ -83,13 +80,13 @@ pub static CREATE_SCREEN_SURFACE_QNX_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Enum(&RESULT_ENUM)),
-        f("pSurface", 8, 1, Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurface", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnCreateScreenSurfaceQNX = unsafe extern "system" fn(Instance, Ptr<ScreenSurfaceCreateInfoQNX>, Ptr<Opaque>, Ptr<SurfaceKHR>) -> Result;
@@ -107,13 +104,12 @@ pub static CREATE_SCREEN_SURFACE_QNX_COMMAND: CommandDesc = CommandDesc {
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceScreenPresentationSupportQNXParams {
     pub physical_device: PhysicalDevice,
     pub queue_family_index: u32,
     pub window: Ptr<Opaque>,
 }
-structure!(GetPhysicalDeviceScreenPresentationSupportQNXParams, GET_PHYSICAL_DEVICE_SCREEN_PRESENTATION_SUPPORT_QNX_PARAMS_LAYOUT, 24);
+image!(GetPhysicalDeviceScreenPresentationSupportQNXParams, GET_PHYSICAL_DEVICE_SCREEN_PRESENTATION_SUPPORT_QNX_PARAMS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_SCREEN_PRESENTATION_SUPPORT_QNX_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceScreenPresentationSupportQNX",
     size: 24,
@@ -122,24 +118,23 @@ pub static GET_PHYSICAL_DEVICE_SCREEN_PRESENTATION_SUPPORT_QNX_PARAMS_LAYOUT: La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("physicalDevice", 0, 1, Ty::Handle(HandleType::PhysicalDevice)),
-        f("queueFamilyIndex", 8, 1, Ty::U32),
-        f("window", 16, 1, Ty::Opaque),
+        Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "queueFamilyIndex", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "window", at: 16, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Opaque { at: 16 },
     ],
-    gaps: &[s(12, 4)],
+    gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetPhysicalDeviceScreenPresentationSupportQNXOutputs {
     pub result: Bool32,
 }
-structure!(GetPhysicalDeviceScreenPresentationSupportQNXOutputs, GET_PHYSICAL_DEVICE_SCREEN_PRESENTATION_SUPPORT_QNX_OUTPUTS_LAYOUT, 8);
+image!(GetPhysicalDeviceScreenPresentationSupportQNXOutputs, GET_PHYSICAL_DEVICE_SCREEN_PRESENTATION_SUPPORT_QNX_OUTPUTS_LAYOUT);
 pub static GET_PHYSICAL_DEVICE_SCREEN_PRESENTATION_SUPPORT_QNX_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetPhysicalDeviceScreenPresentationSupportQNX:outputs",
     size: 8,
@@ -148,10 +143,10 @@ pub static GET_PHYSICAL_DEVICE_SCREEN_PRESENTATION_SUPPORT_QNX_OUTPUTS_LAYOUT: L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("result", 0, 1, Ty::Bool32),
+        Field { name: "result", at: 0, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(4, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
 pub type FnGetPhysicalDeviceScreenPresentationSupportQNX = unsafe extern "system" fn(PhysicalDevice, u32, Ptr<Opaque>) -> Bool32;

@@ -2,13 +2,12 @@
 // VK_SEC_amigo_profiling.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceAmigoProfilingFeaturesSEC {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub amigo_profiling: Bool32,
 }
-structure!(PhysicalDeviceAmigoProfilingFeaturesSEC, PHYSICAL_DEVICE_AMIGO_PROFILING_FEATURES_SEC_LAYOUT, 24);
+structure!(PhysicalDeviceAmigoProfilingFeaturesSEC, PHYSICAL_DEVICE_AMIGO_PROFILING_FEATURES_SEC_LAYOUT);
 pub static PHYSICAL_DEVICE_AMIGO_PROFILING_FEATURES_SEC_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceAmigoProfilingFeaturesSEC",
     size: 24,
@@ -17,26 +16,25 @@ pub static PHYSICAL_DEVICE_AMIGO_PROFILING_FEATURES_SEC_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("amigoProfiling", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "amigoProfiling", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct AmigoProfilingSubmitInfoSEC {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub first_draw_timestamp: u64,
     pub swap_buffer_timestamp: u64,
 }
-structure!(AmigoProfilingSubmitInfoSEC, AMIGO_PROFILING_SUBMIT_INFO_SEC_LAYOUT, 32);
+structure!(AmigoProfilingSubmitInfoSEC, AMIGO_PROFILING_SUBMIT_INFO_SEC_LAYOUT);
 pub static AMIGO_PROFILING_SUBMIT_INFO_SEC_LAYOUT: Layout = Layout {
     name: "VkAmigoProfilingSubmitInfoSEC",
     size: 32,
@@ -45,14 +43,14 @@ pub static AMIGO_PROFILING_SUBMIT_INFO_SEC_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("firstDrawTimestamp", 16, 1, Ty::U64),
-        f("swapBufferTimestamp", 24, 1, Ty::U64),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "firstDrawTimestamp", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "swapBufferTimestamp", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

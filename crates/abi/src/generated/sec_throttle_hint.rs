@@ -2,13 +2,12 @@
 // VK_SEC_throttle_hint.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct ThrottleHintSubmitInfoSEC {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub throttle_hint: ThrottleHintTypeSEC,
 }
-structure!(ThrottleHintSubmitInfoSEC, THROTTLE_HINT_SUBMIT_INFO_SEC_LAYOUT, 24);
+structure!(ThrottleHintSubmitInfoSEC, THROTTLE_HINT_SUBMIT_INFO_SEC_LAYOUT);
 pub static THROTTLE_HINT_SUBMIT_INFO_SEC_LAYOUT: Layout = Layout {
     name: "VkThrottleHintSubmitInfoSEC",
     size: 24,
@@ -17,25 +16,24 @@ pub static THROTTLE_HINT_SUBMIT_INFO_SEC_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("throttleHint", 16, 1, Ty::Enum(&THROTTLE_HINT_TYPE_SEC_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "throttleHint", at: 16, ty: Ty::Enum(&THROTTLE_HINT_TYPE_SEC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceThrottleHintFeaturesSEC {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub throttle_hint: Bool32,
 }
-structure!(PhysicalDeviceThrottleHintFeaturesSEC, PHYSICAL_DEVICE_THROTTLE_HINT_FEATURES_SEC_LAYOUT, 24);
+structure!(PhysicalDeviceThrottleHintFeaturesSEC, PHYSICAL_DEVICE_THROTTLE_HINT_FEATURES_SEC_LAYOUT);
 pub static PHYSICAL_DEVICE_THROTTLE_HINT_FEATURES_SEC_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceThrottleHintFeaturesSEC",
     size: 24,
@@ -44,15 +42,15 @@ pub static PHYSICAL_DEVICE_THROTTLE_HINT_FEATURES_SEC_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("throttleHint", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "throttleHint", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(ThrottleHintTypeSEC, i32);

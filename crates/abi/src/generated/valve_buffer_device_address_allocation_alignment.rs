@@ -2,13 +2,12 @@
 // VK_VALVE_buffer_device_address_allocation_alignment.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceBufferDeviceAddressAllocationAlignmentFeaturesVALVE {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub buffer_device_address_allocation_alignment: Bool32,
 }
-structure!(PhysicalDeviceBufferDeviceAddressAllocationAlignmentFeaturesVALVE, PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_ALLOCATION_ALIGNMENT_FEATURES_VALVE_LAYOUT, 24);
+structure!(PhysicalDeviceBufferDeviceAddressAllocationAlignmentFeaturesVALVE, PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_ALLOCATION_ALIGNMENT_FEATURES_VALVE_LAYOUT);
 pub static PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_ALLOCATION_ALIGNMENT_FEATURES_VALVE_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceBufferDeviceAddressAllocationAlignmentFeaturesVALVE",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_ALLOCATION_ALIGNMENT_FEATURES_V
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("bufferDeviceAddressAllocationAlignment", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "bufferDeviceAddressAllocationAlignment", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceBufferDeviceAddressAllocationAlignmentPropertiesVALVE {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_buffer_device_address_allocation_alignment: u32,
 }
-structure!(PhysicalDeviceBufferDeviceAddressAllocationAlignmentPropertiesVALVE, PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_ALLOCATION_ALIGNMENT_PROPERTIES_VALVE_LAYOUT, 24);
+structure!(PhysicalDeviceBufferDeviceAddressAllocationAlignmentPropertiesVALVE, PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_ALLOCATION_ALIGNMENT_PROPERTIES_VALVE_LAYOUT);
 pub static PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_ALLOCATION_ALIGNMENT_PROPERTIES_VALVE_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceBufferDeviceAddressAllocationAlignmentPropertiesVALVE",
     size: 24,
@@ -44,25 +42,24 @@ pub static PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_ALLOCATION_ALIGNMENT_PROPERTIES
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxBufferDeviceAddressAllocationAlignment", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxBufferDeviceAddressAllocationAlignment", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct BufferDeviceAddressAlignmentAllocateInfoVALVE {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub alignment: u32,
 }
-structure!(BufferDeviceAddressAlignmentAllocateInfoVALVE, BUFFER_DEVICE_ADDRESS_ALIGNMENT_ALLOCATE_INFO_VALVE_LAYOUT, 24);
+structure!(BufferDeviceAddressAlignmentAllocateInfoVALVE, BUFFER_DEVICE_ADDRESS_ALIGNMENT_ALLOCATE_INFO_VALVE_LAYOUT);
 pub static BUFFER_DEVICE_ADDRESS_ALIGNMENT_ALLOCATE_INFO_VALVE_LAYOUT: Layout = Layout {
     name: "VkBufferDeviceAddressAlignmentAllocateInfoVALVE",
     size: 24,
@@ -71,13 +68,13 @@ pub static BUFFER_DEVICE_ADDRESS_ALIGNMENT_ALLOCATE_INFO_VALVE_LAYOUT: Layout = 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("alignment", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "alignment", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

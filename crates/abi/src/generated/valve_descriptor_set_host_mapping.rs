@@ -2,13 +2,12 @@
 // VK_VALVE_descriptor_set_host_mapping.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceDescriptorSetHostMappingFeaturesVALVE {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub descriptor_set_host_mapping: Bool32,
 }
-structure!(PhysicalDeviceDescriptorSetHostMappingFeaturesVALVE, PHYSICAL_DEVICE_DESCRIPTOR_SET_HOST_MAPPING_FEATURES_VALVE_LAYOUT, 24);
+structure!(PhysicalDeviceDescriptorSetHostMappingFeaturesVALVE, PHYSICAL_DEVICE_DESCRIPTOR_SET_HOST_MAPPING_FEATURES_VALVE_LAYOUT);
 pub static PHYSICAL_DEVICE_DESCRIPTOR_SET_HOST_MAPPING_FEATURES_VALVE_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceDescriptorSetHostMappingFeaturesVALVE",
     size: 24,
@@ -17,26 +16,25 @@ pub static PHYSICAL_DEVICE_DESCRIPTOR_SET_HOST_MAPPING_FEATURES_VALVE_LAYOUT: La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("descriptorSetHostMapping", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "descriptorSetHostMapping", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorSetBindingReferenceVALVE {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub descriptor_set_layout: DescriptorSetLayout,
     pub binding: u32,
 }
-structure!(DescriptorSetBindingReferenceVALVE, DESCRIPTOR_SET_BINDING_REFERENCE_VALVE_LAYOUT, 32);
+structure!(DescriptorSetBindingReferenceVALVE, DESCRIPTOR_SET_BINDING_REFERENCE_VALVE_LAYOUT);
 pub static DESCRIPTOR_SET_BINDING_REFERENCE_VALVE_LAYOUT: Layout = Layout {
     name: "VkDescriptorSetBindingReferenceVALVE",
     size: 32,
@@ -45,28 +43,27 @@ pub static DESCRIPTOR_SET_BINDING_REFERENCE_VALVE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("descriptorSetLayout", 16, 1, Ty::Handle(HandleType::DescriptorSetLayout)),
-        f("binding", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "descriptorSetLayout", at: 16, ty: Ty::Handle(HandleType::DescriptorSetLayout), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "binding", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
         Work::Handles { at: 16, count: 1, ty: HandleType::DescriptorSetLayout },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct DescriptorSetLayoutHostMappingInfoVALVE {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub descriptor_offset: u64,
     pub descriptor_size: u32,
 }
-structure!(DescriptorSetLayoutHostMappingInfoVALVE, DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT, 32);
+structure!(DescriptorSetLayoutHostMappingInfoVALVE, DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT);
 pub static DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT: Layout = Layout {
     name: "VkDescriptorSetLayoutHostMappingInfoVALVE",
     size: 32,
@@ -75,26 +72,25 @@ pub static DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("descriptorOffset", 16, 1, Ty::Size),
-        f("descriptorSize", 24, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "descriptorOffset", at: 16, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorSize", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(28, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDescriptorSetLayoutHostMappingInfoVALVEParams {
     pub device: Device,
     pub p_binding_reference: Ptr<DescriptorSetBindingReferenceVALVE>,
     pub p_host_mapping: Ptr<DescriptorSetLayoutHostMappingInfoVALVE>,
 }
-structure!(GetDescriptorSetLayoutHostMappingInfoVALVEParams, GET_DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_PARAMS_LAYOUT, 24);
+image!(GetDescriptorSetLayoutHostMappingInfoVALVEParams, GET_DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_PARAMS_LAYOUT);
 pub static GET_DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDescriptorSetLayoutHostMappingInfoVALVE",
     size: 24,
@@ -103,9 +99,9 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_PARAMS_LAYOUT: Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("pBindingReference", 8, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_BINDING_REFERENCE_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pHostMapping", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindingReference", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_BINDING_REFERENCE_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHostMapping", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -117,11 +113,10 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_PARAMS_LAYOUT: Layo
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDescriptorSetLayoutHostMappingInfoVALVEOutputs {
     pub p_host_mapping: Ptr<DescriptorSetLayoutHostMappingInfoVALVE>,
 }
-structure!(GetDescriptorSetLayoutHostMappingInfoVALVEOutputs, GET_DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_OUTPUTS_LAYOUT, 8);
+image!(GetDescriptorSetLayoutHostMappingInfoVALVEOutputs, GET_DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_OUTPUTS_LAYOUT);
 pub static GET_DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDescriptorSetLayoutHostMappingInfoVALVE:outputs",
     size: 8,
@@ -130,7 +125,7 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_OUTPUTS_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("pHostMapping", 0, 1, Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "pHostMapping", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
@@ -153,13 +148,12 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_COMMAND: CommandDes
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDescriptorSetHostMappingVALVEParams {
     pub device: Device,
     pub descriptor_set: DescriptorSet,
     pub pp_data: Ptr<Opaque>,
 }
-structure!(GetDescriptorSetHostMappingVALVEParams, GET_DESCRIPTOR_SET_HOST_MAPPING_VALVE_PARAMS_LAYOUT, 24);
+image!(GetDescriptorSetHostMappingVALVEParams, GET_DESCRIPTOR_SET_HOST_MAPPING_VALVE_PARAMS_LAYOUT);
 pub static GET_DESCRIPTOR_SET_HOST_MAPPING_VALVE_PARAMS_LAYOUT: Layout = Layout {
     name: "vkGetDescriptorSetHostMappingVALVE",
     size: 24,
@@ -168,9 +162,9 @@ pub static GET_DESCRIPTOR_SET_HOST_MAPPING_VALVE_PARAMS_LAYOUT: Layout = Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("device", 0, 1, Ty::Handle(HandleType::Device)),
-        f("descriptorSet", 8, 1, Ty::Handle(HandleType::DescriptorSet)),
-        f("ppData", 16, 1, Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "descriptorSet", at: 8, ty: Ty::Handle(HandleType::DescriptorSet), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ppData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
@@ -182,11 +176,10 @@ pub static GET_DESCRIPTOR_SET_HOST_MAPPING_VALVE_PARAMS_LAYOUT: Layout = Layout 
 };
 
 #[repr(C, align(8))]
-#[derive(Clone, Copy)]
 pub struct GetDescriptorSetHostMappingVALVEOutputs {
     pub pp_data: Ptr<Opaque>,
 }
-structure!(GetDescriptorSetHostMappingVALVEOutputs, GET_DESCRIPTOR_SET_HOST_MAPPING_VALVE_OUTPUTS_LAYOUT, 8);
+image!(GetDescriptorSetHostMappingVALVEOutputs, GET_DESCRIPTOR_SET_HOST_MAPPING_VALVE_OUTPUTS_LAYOUT);
 pub static GET_DESCRIPTOR_SET_HOST_MAPPING_VALVE_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkGetDescriptorSetHostMappingVALVE:outputs",
     size: 8,
@@ -195,7 +188,7 @@ pub static GET_DESCRIPTOR_SET_HOST_MAPPING_VALVE_OUTPUTS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        f("ppData", 0, 1, Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None })),
+        Field { name: "ppData", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },

@@ -2,13 +2,12 @@
 // VK_VALVE_fragment_density_map_layered.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceFragmentDensityMapLayeredFeaturesVALVE {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub fragment_density_map_layered: Bool32,
 }
-structure!(PhysicalDeviceFragmentDensityMapLayeredFeaturesVALVE, PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_LAYERED_FEATURES_VALVE_LAYOUT, 24);
+structure!(PhysicalDeviceFragmentDensityMapLayeredFeaturesVALVE, PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_LAYERED_FEATURES_VALVE_LAYOUT);
 pub static PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_LAYERED_FEATURES_VALVE_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceFragmentDensityMapLayeredFeaturesVALVE",
     size: 24,
@@ -17,25 +16,24 @@ pub static PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_LAYERED_FEATURES_VALVE_LAYOUT: L
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("fragmentDensityMapLayered", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "fragmentDensityMapLayered", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceFragmentDensityMapLayeredPropertiesVALVE {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_fragment_density_map_layers: u32,
 }
-structure!(PhysicalDeviceFragmentDensityMapLayeredPropertiesVALVE, PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_LAYERED_PROPERTIES_VALVE_LAYOUT, 24);
+structure!(PhysicalDeviceFragmentDensityMapLayeredPropertiesVALVE, PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_LAYERED_PROPERTIES_VALVE_LAYOUT);
 pub static PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_LAYERED_PROPERTIES_VALVE_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceFragmentDensityMapLayeredPropertiesVALVE",
     size: 24,
@@ -44,25 +42,24 @@ pub static PHYSICAL_DEVICE_FRAGMENT_DENSITY_MAP_LAYERED_PROPERTIES_VALVE_LAYOUT:
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxFragmentDensityMapLayers", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxFragmentDensityMapLayers", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PipelineFragmentDensityMapLayeredCreateInfoVALVE {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub max_fragment_density_map_layers: u32,
 }
-structure!(PipelineFragmentDensityMapLayeredCreateInfoVALVE, PIPELINE_FRAGMENT_DENSITY_MAP_LAYERED_CREATE_INFO_VALVE_LAYOUT, 24);
+structure!(PipelineFragmentDensityMapLayeredCreateInfoVALVE, PIPELINE_FRAGMENT_DENSITY_MAP_LAYERED_CREATE_INFO_VALVE_LAYOUT);
 pub static PIPELINE_FRAGMENT_DENSITY_MAP_LAYERED_CREATE_INFO_VALVE_LAYOUT: Layout = Layout {
     name: "VkPipelineFragmentDensityMapLayeredCreateInfoVALVE",
     size: 24,
@@ -71,13 +68,13 @@ pub static PIPELINE_FRAGMENT_DENSITY_MAP_LAYERED_CREATE_INFO_VALVE_LAYOUT: Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("maxFragmentDensityMapLayers", 16, 1, Ty::U32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "maxFragmentDensityMapLayers", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,7 +2,6 @@
 // VK_VALVE_shader_mixed_float_dot_product.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceShaderMixedFloatDotProductFeaturesVALVE {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -11,7 +10,7 @@ pub struct PhysicalDeviceShaderMixedFloatDotProductFeaturesVALVE {
     pub shader_mixed_float_dot_product_b_float16_acc: Bool32,
     pub shader_mixed_float_dot_product_float8_acc_float32: Bool32,
 }
-structure!(PhysicalDeviceShaderMixedFloatDotProductFeaturesVALVE, PHYSICAL_DEVICE_SHADER_MIXED_FLOAT_DOT_PRODUCT_FEATURES_VALVE_LAYOUT, 32);
+structure!(PhysicalDeviceShaderMixedFloatDotProductFeaturesVALVE, PHYSICAL_DEVICE_SHADER_MIXED_FLOAT_DOT_PRODUCT_FEATURES_VALVE_LAYOUT);
 pub static PHYSICAL_DEVICE_SHADER_MIXED_FLOAT_DOT_PRODUCT_FEATURES_VALVE_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceShaderMixedFloatDotProductFeaturesVALVE",
     size: 32,
@@ -20,16 +19,16 @@ pub static PHYSICAL_DEVICE_SHADER_MIXED_FLOAT_DOT_PRODUCT_FEATURES_VALVE_LAYOUT:
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("shaderMixedFloatDotProductFloat16AccFloat32", 16, 1, Ty::Bool32),
-        f("shaderMixedFloatDotProductFloat16AccFloat16", 20, 1, Ty::Bool32),
-        f("shaderMixedFloatDotProductBFloat16Acc", 24, 1, Ty::Bool32),
-        f("shaderMixedFloatDotProductFloat8AccFloat32", 28, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "shaderMixedFloatDotProductFloat16AccFloat32", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderMixedFloatDotProductFloat16AccFloat16", at: 20, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderMixedFloatDotProductBFloat16Acc", at: 24, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "shaderMixedFloatDotProductFloat8AccFloat32", at: 28, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };

@@ -2,13 +2,12 @@
 // VK_VALVE_video_encode_rgb_conversion.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct PhysicalDeviceVideoEncodeRgbConversionFeaturesVALVE {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub video_encode_rgb_conversion: Bool32,
 }
-structure!(PhysicalDeviceVideoEncodeRgbConversionFeaturesVALVE, PHYSICAL_DEVICE_VIDEO_ENCODE_RGB_CONVERSION_FEATURES_VALVE_LAYOUT, 24);
+structure!(PhysicalDeviceVideoEncodeRgbConversionFeaturesVALVE, PHYSICAL_DEVICE_VIDEO_ENCODE_RGB_CONVERSION_FEATURES_VALVE_LAYOUT);
 pub static PHYSICAL_DEVICE_VIDEO_ENCODE_RGB_CONVERSION_FEATURES_VALVE_LAYOUT: Layout = Layout {
     name: "VkPhysicalDeviceVideoEncodeRgbConversionFeaturesVALVE",
     size: 24,
@@ -17,19 +16,18 @@ pub static PHYSICAL_DEVICE_VIDEO_ENCODE_RGB_CONVERSION_FEATURES_VALVE_LAYOUT: La
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("videoEncodeRgbConversion", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "videoEncodeRgbConversion", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeRgbConversionCapabilitiesVALVE {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -38,7 +36,7 @@ pub struct VideoEncodeRgbConversionCapabilitiesVALVE {
     pub x_chroma_offsets: VideoEncodeRgbChromaOffsetFlagsVALVE,
     pub y_chroma_offsets: VideoEncodeRgbChromaOffsetFlagsVALVE,
 }
-structure!(VideoEncodeRgbConversionCapabilitiesVALVE, VIDEO_ENCODE_RGB_CONVERSION_CAPABILITIES_VALVE_LAYOUT, 32);
+structure!(VideoEncodeRgbConversionCapabilitiesVALVE, VIDEO_ENCODE_RGB_CONVERSION_CAPABILITIES_VALVE_LAYOUT);
 pub static VIDEO_ENCODE_RGB_CONVERSION_CAPABILITIES_VALVE_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeRgbConversionCapabilitiesVALVE",
     size: 32,
@@ -47,28 +45,27 @@ pub static VIDEO_ENCODE_RGB_CONVERSION_CAPABILITIES_VALVE_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: true,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("rgbModels", 16, 1, Ty::Flags(&VIDEO_ENCODE_RGB_MODEL_CONVERSION_FLAG_BITS_VALVE_ENUM)),
-        f("rgbRanges", 20, 1, Ty::Flags(&VIDEO_ENCODE_RGB_RANGE_COMPRESSION_FLAG_BITS_VALVE_ENUM)),
-        f("xChromaOffsets", 24, 1, Ty::Flags(&VIDEO_ENCODE_RGB_CHROMA_OFFSET_FLAG_BITS_VALVE_ENUM)),
-        f("yChromaOffsets", 28, 1, Ty::Flags(&VIDEO_ENCODE_RGB_CHROMA_OFFSET_FLAG_BITS_VALVE_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "rgbModels", at: 16, ty: Ty::Flags(&VIDEO_ENCODE_RGB_MODEL_CONVERSION_FLAG_BITS_VALVE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "rgbRanges", at: 20, ty: Ty::Flags(&VIDEO_ENCODE_RGB_RANGE_COMPRESSION_FLAG_BITS_VALVE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "xChromaOffsets", at: 24, ty: Ty::Flags(&VIDEO_ENCODE_RGB_CHROMA_OFFSET_FLAG_BITS_VALVE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "yChromaOffsets", at: 28, ty: Ty::Flags(&VIDEO_ENCODE_RGB_CHROMA_OFFSET_FLAG_BITS_VALVE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeProfileRgbConversionInfoVALVE {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
     pub perform_encode_rgb_conversion: Bool32,
 }
-structure!(VideoEncodeProfileRgbConversionInfoVALVE, VIDEO_ENCODE_PROFILE_RGB_CONVERSION_INFO_VALVE_LAYOUT, 24);
+structure!(VideoEncodeProfileRgbConversionInfoVALVE, VIDEO_ENCODE_PROFILE_RGB_CONVERSION_INFO_VALVE_LAYOUT);
 pub static VIDEO_ENCODE_PROFILE_RGB_CONVERSION_INFO_VALVE_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeProfileRgbConversionInfoVALVE",
     size: 24,
@@ -77,19 +74,18 @@ pub static VIDEO_ENCODE_PROFILE_RGB_CONVERSION_INFO_VALVE_LAYOUT: Layout = Layou
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("performEncodeRgbConversion", 16, 1, Ty::Bool32),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "performEncodeRgbConversion", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4), s(20, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct VideoEncodeSessionRgbConversionCreateInfoVALVE {
     pub s_type: StructureType,
     pub p_next: Ptr<Opaque>,
@@ -98,7 +94,7 @@ pub struct VideoEncodeSessionRgbConversionCreateInfoVALVE {
     pub x_chroma_offset: VideoEncodeRgbChromaOffsetFlagBitsVALVE,
     pub y_chroma_offset: VideoEncodeRgbChromaOffsetFlagBitsVALVE,
 }
-structure!(VideoEncodeSessionRgbConversionCreateInfoVALVE, VIDEO_ENCODE_SESSION_RGB_CONVERSION_CREATE_INFO_VALVE_LAYOUT, 32);
+structure!(VideoEncodeSessionRgbConversionCreateInfoVALVE, VIDEO_ENCODE_SESSION_RGB_CONVERSION_CREATE_INFO_VALVE_LAYOUT);
 pub static VIDEO_ENCODE_SESSION_RGB_CONVERSION_CREATE_INFO_VALVE_LAYOUT: Layout = Layout {
     name: "VkVideoEncodeSessionRgbConversionCreateInfoVALVE",
     size: 32,
@@ -107,18 +103,18 @@ pub static VIDEO_ENCODE_SESSION_RGB_CONVERSION_CREATE_INFO_VALVE_LAYOUT: Layout 
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sType", 0, 1, Ty::Enum(&STRUCTURE_TYPE_ENUM)),
-        f("pNext", 8, 1, Ty::Chain).optional(),
-        f("rgbModel", 16, 1, Ty::Flags(&VIDEO_ENCODE_RGB_MODEL_CONVERSION_FLAG_BITS_VALVE_ENUM)),
-        f("rgbRange", 20, 1, Ty::Flags(&VIDEO_ENCODE_RGB_RANGE_COMPRESSION_FLAG_BITS_VALVE_ENUM)),
-        f("xChromaOffset", 24, 1, Ty::Flags(&VIDEO_ENCODE_RGB_CHROMA_OFFSET_FLAG_BITS_VALVE_ENUM)),
-        f("yChromaOffset", 28, 1, Ty::Flags(&VIDEO_ENCODE_RGB_CHROMA_OFFSET_FLAG_BITS_VALVE_ENUM)),
+        Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "rgbModel", at: 16, ty: Ty::Flags(&VIDEO_ENCODE_RGB_MODEL_CONVERSION_FLAG_BITS_VALVE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "rgbRange", at: 20, ty: Ty::Flags(&VIDEO_ENCODE_RGB_RANGE_COMPRESSION_FLAG_BITS_VALVE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "xChromaOffset", at: 24, ty: Ty::Flags(&VIDEO_ENCODE_RGB_CHROMA_OFFSET_FLAG_BITS_VALVE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "yChromaOffset", at: 28, ty: Ty::Flags(&VIDEO_ENCODE_RGB_CHROMA_OFFSET_FLAG_BITS_VALVE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
     ],
-    gaps: &[s(4, 4)],
-    keep: &[s(0, 4)],
+    gaps: &[Span { at: 4, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }],
 };
 
 newtype!(VideoEncodeRgbModelConversionFlagsVALVE, u32);

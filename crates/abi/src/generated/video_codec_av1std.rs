@@ -2,11 +2,10 @@
 // vulkan_video_codec_av1std.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoAV1ColorConfigFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoAV1ColorConfigFlags, STD_VIDEO_AV1_COLOR_CONFIG_FLAGS_LAYOUT, 4);
+structure!(StdVideoAV1ColorConfigFlags, STD_VIDEO_AV1_COLOR_CONFIG_FLAGS_LAYOUT);
 pub static STD_VIDEO_AV1_COLOR_CONFIG_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoAV1ColorConfigFlags",
     size: 4,
@@ -15,11 +14,11 @@ pub static STD_VIDEO_AV1_COLOR_CONFIG_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("mono_chrome", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("color_range", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("separate_uv_delta_q", 0, 1, Ty::Bits { shift: 2, width: 1 }).optional(),
-        f("color_description_present_flag", 0, 1, Ty::Bits { shift: 3, width: 1 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 4, width: 28 }).optional(),
+        Field { name: "mono_chrome", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "color_range", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "separate_uv_delta_q", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "color_description_present_flag", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 4, width: 28 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -27,7 +26,6 @@ pub static STD_VIDEO_AV1_COLOR_CONFIG_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoAV1ColorConfig {
     pub flags: StdVideoAV1ColorConfigFlags,
     pub bit_depth: u8,
@@ -39,7 +37,7 @@ pub struct StdVideoAV1ColorConfig {
     pub matrix_coefficients: StdVideoAV1MatrixCoefficients,
     pub chroma_sample_position: StdVideoAV1ChromaSamplePosition,
 }
-structure!(StdVideoAV1ColorConfig, STD_VIDEO_AV1_COLOR_CONFIG_LAYOUT, 24);
+structure!(StdVideoAV1ColorConfig, STD_VIDEO_AV1_COLOR_CONFIG_LAYOUT);
 pub static STD_VIDEO_AV1_COLOR_CONFIG_LAYOUT: Layout = Layout {
     name: "StdVideoAV1ColorConfig",
     size: 24,
@@ -48,15 +46,15 @@ pub static STD_VIDEO_AV1_COLOR_CONFIG_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_AV1_COLOR_CONFIG_FLAGS_LAYOUT)),
-        f("BitDepth", 4, 1, Ty::U8),
-        f("subsampling_x", 5, 1, Ty::U8),
-        f("subsampling_y", 6, 1, Ty::U8),
-        f("reserved1", 7, 1, Ty::U8),
-        f("color_primaries", 8, 1, Ty::Enum(&STD_VIDEO_AV1_COLOR_PRIMARIES_ENUM)),
-        f("transfer_characteristics", 12, 1, Ty::Enum(&STD_VIDEO_AV1_TRANSFER_CHARACTERISTICS_ENUM)),
-        f("matrix_coefficients", 16, 1, Ty::Enum(&STD_VIDEO_AV1_MATRIX_COEFFICIENTS_ENUM)),
-        f("chroma_sample_position", 20, 1, Ty::Enum(&STD_VIDEO_AV1_CHROMA_SAMPLE_POSITION_ENUM)),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_AV1_COLOR_CONFIG_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "BitDepth", at: 4, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subsampling_x", at: 5, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subsampling_y", at: 6, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved1", at: 7, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "color_primaries", at: 8, ty: Ty::Enum(&STD_VIDEO_AV1_COLOR_PRIMARIES_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "transfer_characteristics", at: 12, ty: Ty::Enum(&STD_VIDEO_AV1_TRANSFER_CHARACTERISTICS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "matrix_coefficients", at: 16, ty: Ty::Enum(&STD_VIDEO_AV1_MATRIX_COEFFICIENTS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "chroma_sample_position", at: 20, ty: Ty::Enum(&STD_VIDEO_AV1_CHROMA_SAMPLE_POSITION_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -64,11 +62,10 @@ pub static STD_VIDEO_AV1_COLOR_CONFIG_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoAV1TimingInfoFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoAV1TimingInfoFlags, STD_VIDEO_AV1_TIMING_INFO_FLAGS_LAYOUT, 4);
+structure!(StdVideoAV1TimingInfoFlags, STD_VIDEO_AV1_TIMING_INFO_FLAGS_LAYOUT);
 pub static STD_VIDEO_AV1_TIMING_INFO_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoAV1TimingInfoFlags",
     size: 4,
@@ -77,8 +74,8 @@ pub static STD_VIDEO_AV1_TIMING_INFO_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("equal_picture_interval", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 1, width: 31 }).optional(),
+        Field { name: "equal_picture_interval", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 1, width: 31 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -86,14 +83,13 @@ pub static STD_VIDEO_AV1_TIMING_INFO_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoAV1TimingInfo {
     pub flags: StdVideoAV1TimingInfoFlags,
     pub num_units_in_display_tick: u32,
     pub time_scale: u32,
     pub num_ticks_per_picture_minus_1: u32,
 }
-structure!(StdVideoAV1TimingInfo, STD_VIDEO_AV1_TIMING_INFO_LAYOUT, 16);
+structure!(StdVideoAV1TimingInfo, STD_VIDEO_AV1_TIMING_INFO_LAYOUT);
 pub static STD_VIDEO_AV1_TIMING_INFO_LAYOUT: Layout = Layout {
     name: "StdVideoAV1TimingInfo",
     size: 16,
@@ -102,10 +98,10 @@ pub static STD_VIDEO_AV1_TIMING_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_AV1_TIMING_INFO_FLAGS_LAYOUT)),
-        f("num_units_in_display_tick", 4, 1, Ty::U32),
-        f("time_scale", 8, 1, Ty::U32),
-        f("num_ticks_per_picture_minus_1", 12, 1, Ty::U32),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_AV1_TIMING_INFO_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "num_units_in_display_tick", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "time_scale", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "num_ticks_per_picture_minus_1", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -113,11 +109,10 @@ pub static STD_VIDEO_AV1_TIMING_INFO_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoAV1LoopFilterFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoAV1LoopFilterFlags, STD_VIDEO_AV1_LOOP_FILTER_FLAGS_LAYOUT, 4);
+structure!(StdVideoAV1LoopFilterFlags, STD_VIDEO_AV1_LOOP_FILTER_FLAGS_LAYOUT);
 pub static STD_VIDEO_AV1_LOOP_FILTER_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoAV1LoopFilterFlags",
     size: 4,
@@ -126,9 +121,9 @@ pub static STD_VIDEO_AV1_LOOP_FILTER_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("loop_filter_delta_enabled", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("loop_filter_delta_update", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 2, width: 30 }).optional(),
+        Field { name: "loop_filter_delta_enabled", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "loop_filter_delta_update", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 2, width: 30 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -136,7 +131,6 @@ pub static STD_VIDEO_AV1_LOOP_FILTER_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoAV1LoopFilter {
     pub flags: StdVideoAV1LoopFilterFlags,
     pub loop_filter_level: [u8; 4],
@@ -146,7 +140,7 @@ pub struct StdVideoAV1LoopFilter {
     pub update_mode_delta: u8,
     pub loop_filter_mode_deltas: [i8; 2],
 }
-structure!(StdVideoAV1LoopFilter, STD_VIDEO_AV1_LOOP_FILTER_LAYOUT, 24);
+structure!(StdVideoAV1LoopFilter, STD_VIDEO_AV1_LOOP_FILTER_LAYOUT);
 pub static STD_VIDEO_AV1_LOOP_FILTER_LAYOUT: Layout = Layout {
     name: "StdVideoAV1LoopFilter",
     size: 24,
@@ -155,25 +149,24 @@ pub static STD_VIDEO_AV1_LOOP_FILTER_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_AV1_LOOP_FILTER_FLAGS_LAYOUT)),
-        f("loop_filter_level", 4, 4, Ty::U8),
-        f("loop_filter_sharpness", 8, 1, Ty::U8),
-        f("update_ref_delta", 9, 1, Ty::U8),
-        f("loop_filter_ref_deltas", 10, 8, Ty::I8),
-        f("update_mode_delta", 18, 1, Ty::U8),
-        f("loop_filter_mode_deltas", 19, 2, Ty::I8),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_AV1_LOOP_FILTER_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "loop_filter_level", at: 4, ty: Ty::U8, count: 4, is_optional: false, is_extern_sync: false },
+        Field { name: "loop_filter_sharpness", at: 8, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "update_ref_delta", at: 9, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "loop_filter_ref_deltas", at: 10, ty: Ty::I8, count: 8, is_optional: false, is_extern_sync: false },
+        Field { name: "update_mode_delta", at: 18, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "loop_filter_mode_deltas", at: 19, ty: Ty::I8, count: 2, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(21, 3)],
+    gaps: &[Span { at: 21, size: 3 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoAV1QuantizationFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoAV1QuantizationFlags, STD_VIDEO_AV1_QUANTIZATION_FLAGS_LAYOUT, 4);
+structure!(StdVideoAV1QuantizationFlags, STD_VIDEO_AV1_QUANTIZATION_FLAGS_LAYOUT);
 pub static STD_VIDEO_AV1_QUANTIZATION_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoAV1QuantizationFlags",
     size: 4,
@@ -182,9 +175,9 @@ pub static STD_VIDEO_AV1_QUANTIZATION_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("using_qmatrix", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("diff_uv_delta", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 2, width: 30 }).optional(),
+        Field { name: "using_qmatrix", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "diff_uv_delta", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 2, width: 30 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -192,7 +185,6 @@ pub static STD_VIDEO_AV1_QUANTIZATION_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoAV1Quantization {
     pub flags: StdVideoAV1QuantizationFlags,
     pub base_q_idx: u8,
@@ -205,7 +197,7 @@ pub struct StdVideoAV1Quantization {
     pub qm_u: u8,
     pub qm_v: u8,
 }
-structure!(StdVideoAV1Quantization, STD_VIDEO_AV1_QUANTIZATION_LAYOUT, 16);
+structure!(StdVideoAV1Quantization, STD_VIDEO_AV1_QUANTIZATION_LAYOUT);
 pub static STD_VIDEO_AV1_QUANTIZATION_LAYOUT: Layout = Layout {
     name: "StdVideoAV1Quantization",
     size: 16,
@@ -214,29 +206,28 @@ pub static STD_VIDEO_AV1_QUANTIZATION_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_AV1_QUANTIZATION_FLAGS_LAYOUT)),
-        f("base_q_idx", 4, 1, Ty::U8),
-        f("DeltaQYDc", 5, 1, Ty::I8),
-        f("DeltaQUDc", 6, 1, Ty::I8),
-        f("DeltaQUAc", 7, 1, Ty::I8),
-        f("DeltaQVDc", 8, 1, Ty::I8),
-        f("DeltaQVAc", 9, 1, Ty::I8),
-        f("qm_y", 10, 1, Ty::U8),
-        f("qm_u", 11, 1, Ty::U8),
-        f("qm_v", 12, 1, Ty::U8),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_AV1_QUANTIZATION_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "base_q_idx", at: 4, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "DeltaQYDc", at: 5, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "DeltaQUDc", at: 6, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "DeltaQUAc", at: 7, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "DeltaQVDc", at: 8, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "DeltaQVAc", at: 9, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "qm_y", at: 10, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "qm_u", at: 11, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "qm_v", at: 12, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(13, 3)],
+    gaps: &[Span { at: 13, size: 3 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoAV1Segmentation {
     pub feature_enabled: [u8; 8],
     pub feature_data: [[i16; 8]; 8],
 }
-structure!(StdVideoAV1Segmentation, STD_VIDEO_AV1_SEGMENTATION_LAYOUT, 136);
+structure!(StdVideoAV1Segmentation, STD_VIDEO_AV1_SEGMENTATION_LAYOUT);
 pub static STD_VIDEO_AV1_SEGMENTATION_LAYOUT: Layout = Layout {
     name: "StdVideoAV1Segmentation",
     size: 136,
@@ -245,8 +236,8 @@ pub static STD_VIDEO_AV1_SEGMENTATION_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("FeatureEnabled", 0, 8, Ty::U8),
-        f("FeatureData", 8, 64, Ty::I16),
+        Field { name: "FeatureEnabled", at: 0, ty: Ty::U8, count: 8, is_optional: false, is_extern_sync: false },
+        Field { name: "FeatureData", at: 8, ty: Ty::I16, count: 64, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -254,11 +245,10 @@ pub static STD_VIDEO_AV1_SEGMENTATION_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoAV1TileInfoFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoAV1TileInfoFlags, STD_VIDEO_AV1_TILE_INFO_FLAGS_LAYOUT, 4);
+structure!(StdVideoAV1TileInfoFlags, STD_VIDEO_AV1_TILE_INFO_FLAGS_LAYOUT);
 pub static STD_VIDEO_AV1_TILE_INFO_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoAV1TileInfoFlags",
     size: 4,
@@ -267,8 +257,8 @@ pub static STD_VIDEO_AV1_TILE_INFO_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("uniform_tile_spacing_flag", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 1, width: 31 }).optional(),
+        Field { name: "uniform_tile_spacing_flag", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 1, width: 31 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -276,7 +266,6 @@ pub static STD_VIDEO_AV1_TILE_INFO_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoAV1TileInfo {
     pub flags: StdVideoAV1TileInfoFlags,
     pub tile_cols: u8,
@@ -289,7 +278,7 @@ pub struct StdVideoAV1TileInfo {
     pub p_width_in_sbs_minus1: Ptr<u16>,
     pub p_height_in_sbs_minus1: Ptr<u16>,
 }
-structure!(StdVideoAV1TileInfo, STD_VIDEO_AV1_TILE_INFO_LAYOUT, 48);
+structure!(StdVideoAV1TileInfo, STD_VIDEO_AV1_TILE_INFO_LAYOUT);
 pub static STD_VIDEO_AV1_TILE_INFO_LAYOUT: Layout = Layout {
     name: "StdVideoAV1TileInfo",
     size: 48,
@@ -298,29 +287,28 @@ pub static STD_VIDEO_AV1_TILE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_AV1_TILE_INFO_FLAGS_LAYOUT)),
-        f("TileCols", 4, 1, Ty::U8),
-        f("TileRows", 5, 1, Ty::U8),
-        f("context_update_tile_id", 6, 1, Ty::U16),
-        f("tile_size_bytes_minus_1", 8, 1, Ty::U8),
-        f("reserved1", 9, 7, Ty::U8),
-        f("pMiColStarts", 16, 1, Ty::Pointer(&Pointer { to: Target::Values(2), len: Len::At(here(4, 1)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pMiRowStarts", 24, 1, Ty::Pointer(&Pointer { to: Target::Values(2), len: Len::At(here(5, 1)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pWidthInSbsMinus1", 32, 1, Ty::Pointer(&Pointer { to: Target::Values(2), len: Len::At(here(4, 1)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pHeightInSbsMinus1", 40, 1, Ty::Pointer(&Pointer { to: Target::Values(2), len: Len::At(here(5, 1)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_AV1_TILE_INFO_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "TileCols", at: 4, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "TileRows", at: 5, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "context_update_tile_id", at: 6, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tile_size_bytes_minus_1", at: 8, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved1", at: 9, ty: Ty::U8, count: 7, is_optional: false, is_extern_sync: false },
+        Field { name: "pMiColStarts", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(2), len: Len::At(Place { through: Place::HERE, at: 4, width: 1 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMiRowStarts", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(2), len: Len::At(Place { through: Place::HERE, at: 5, width: 1 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pWidthInSbsMinus1", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(2), len: Len::At(Place { through: Place::HERE, at: 4, width: 1 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHeightInSbsMinus1", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Values(2), len: Len::At(Place { through: Place::HERE, at: 5, width: 1 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(2), len: Len::At(here(4, 1)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(2), len: Len::At(here(5, 1)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(2), len: Len::At(here(4, 1)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(2), len: Len::At(here(5, 1)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(2), len: Len::At(Place { through: Place::HERE, at: 4, width: 1 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(2), len: Len::At(Place { through: Place::HERE, at: 5, width: 1 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(2), len: Len::At(Place { through: Place::HERE, at: 4, width: 1 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 40, pointer: &Pointer { to: Target::Values(2), len: Len::At(Place { through: Place::HERE, at: 5, width: 1 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(4, 1), s(5, 1)],
+    keep: &[Span { at: 4, size: 1 }, Span { at: 5, size: 1 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoAV1CDEF {
     pub cdef_damping_minus_3: u8,
     pub cdef_bits: u8,
@@ -329,7 +317,7 @@ pub struct StdVideoAV1CDEF {
     pub cdef_uv_pri_strength: [u8; 8],
     pub cdef_uv_sec_strength: [u8; 8],
 }
-structure!(StdVideoAV1CDEF, STD_VIDEO_AV1_CDEF_LAYOUT, 34);
+structure!(StdVideoAV1CDEF, STD_VIDEO_AV1_CDEF_LAYOUT);
 pub static STD_VIDEO_AV1_CDEF_LAYOUT: Layout = Layout {
     name: "StdVideoAV1CDEF",
     size: 34,
@@ -338,12 +326,12 @@ pub static STD_VIDEO_AV1_CDEF_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("cdef_damping_minus_3", 0, 1, Ty::U8),
-        f("cdef_bits", 1, 1, Ty::U8),
-        f("cdef_y_pri_strength", 2, 8, Ty::U8),
-        f("cdef_y_sec_strength", 10, 8, Ty::U8),
-        f("cdef_uv_pri_strength", 18, 8, Ty::U8),
-        f("cdef_uv_sec_strength", 26, 8, Ty::U8),
+        Field { name: "cdef_damping_minus_3", at: 0, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cdef_bits", at: 1, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cdef_y_pri_strength", at: 2, ty: Ty::U8, count: 8, is_optional: false, is_extern_sync: false },
+        Field { name: "cdef_y_sec_strength", at: 10, ty: Ty::U8, count: 8, is_optional: false, is_extern_sync: false },
+        Field { name: "cdef_uv_pri_strength", at: 18, ty: Ty::U8, count: 8, is_optional: false, is_extern_sync: false },
+        Field { name: "cdef_uv_sec_strength", at: 26, ty: Ty::U8, count: 8, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -351,12 +339,11 @@ pub static STD_VIDEO_AV1_CDEF_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoAV1LoopRestoration {
     pub frame_restoration_type: [StdVideoAV1FrameRestorationType; 3],
     pub loop_restoration_size: [u16; 3],
 }
-structure!(StdVideoAV1LoopRestoration, STD_VIDEO_AV1_LOOP_RESTORATION_LAYOUT, 20);
+structure!(StdVideoAV1LoopRestoration, STD_VIDEO_AV1_LOOP_RESTORATION_LAYOUT);
 pub static STD_VIDEO_AV1_LOOP_RESTORATION_LAYOUT: Layout = Layout {
     name: "StdVideoAV1LoopRestoration",
     size: 20,
@@ -365,21 +352,20 @@ pub static STD_VIDEO_AV1_LOOP_RESTORATION_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("FrameRestorationType", 0, 3, Ty::Enum(&STD_VIDEO_AV1_FRAME_RESTORATION_TYPE_ENUM)),
-        f("LoopRestorationSize", 12, 3, Ty::U16),
+        Field { name: "FrameRestorationType", at: 0, ty: Ty::Enum(&STD_VIDEO_AV1_FRAME_RESTORATION_TYPE_ENUM), count: 3, is_optional: false, is_extern_sync: false },
+        Field { name: "LoopRestorationSize", at: 12, ty: Ty::U16, count: 3, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(18, 2)],
+    gaps: &[Span { at: 18, size: 2 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoAV1GlobalMotion {
     pub gm_type: [u8; 8],
     pub gm_params: [[i32; 6]; 8],
 }
-structure!(StdVideoAV1GlobalMotion, STD_VIDEO_AV1_GLOBAL_MOTION_LAYOUT, 200);
+structure!(StdVideoAV1GlobalMotion, STD_VIDEO_AV1_GLOBAL_MOTION_LAYOUT);
 pub static STD_VIDEO_AV1_GLOBAL_MOTION_LAYOUT: Layout = Layout {
     name: "StdVideoAV1GlobalMotion",
     size: 200,
@@ -388,8 +374,8 @@ pub static STD_VIDEO_AV1_GLOBAL_MOTION_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("GmType", 0, 8, Ty::U8),
-        f("gm_params", 8, 48, Ty::I32),
+        Field { name: "GmType", at: 0, ty: Ty::U8, count: 8, is_optional: false, is_extern_sync: false },
+        Field { name: "gm_params", at: 8, ty: Ty::I32, count: 48, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -397,11 +383,10 @@ pub static STD_VIDEO_AV1_GLOBAL_MOTION_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoAV1FilmGrainFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoAV1FilmGrainFlags, STD_VIDEO_AV1_FILM_GRAIN_FLAGS_LAYOUT, 4);
+structure!(StdVideoAV1FilmGrainFlags, STD_VIDEO_AV1_FILM_GRAIN_FLAGS_LAYOUT);
 pub static STD_VIDEO_AV1_FILM_GRAIN_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoAV1FilmGrainFlags",
     size: 4,
@@ -410,11 +395,11 @@ pub static STD_VIDEO_AV1_FILM_GRAIN_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("chroma_scaling_from_luma", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("overlap_flag", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("clip_to_restricted_range", 0, 1, Ty::Bits { shift: 2, width: 1 }).optional(),
-        f("update_grain", 0, 1, Ty::Bits { shift: 3, width: 1 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 4, width: 28 }).optional(),
+        Field { name: "chroma_scaling_from_luma", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "overlap_flag", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "clip_to_restricted_range", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "update_grain", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 4, width: 28 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -422,7 +407,6 @@ pub static STD_VIDEO_AV1_FILM_GRAIN_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoAV1FilmGrain {
     pub flags: StdVideoAV1FilmGrainFlags,
     pub grain_scaling_minus_8: u8,
@@ -450,7 +434,7 @@ pub struct StdVideoAV1FilmGrain {
     pub cr_luma_mult: u8,
     pub cr_offset: u16,
 }
-structure!(StdVideoAV1FilmGrain, STD_VIDEO_AV1_FILM_GRAIN_LAYOUT, 164);
+structure!(StdVideoAV1FilmGrain, STD_VIDEO_AV1_FILM_GRAIN_LAYOUT);
 pub static STD_VIDEO_AV1_FILM_GRAIN_LAYOUT: Layout = Layout {
     name: "StdVideoAV1FilmGrain",
     size: 164,
@@ -459,31 +443,31 @@ pub static STD_VIDEO_AV1_FILM_GRAIN_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_AV1_FILM_GRAIN_FLAGS_LAYOUT)),
-        f("grain_scaling_minus_8", 4, 1, Ty::U8),
-        f("ar_coeff_lag", 5, 1, Ty::U8),
-        f("ar_coeff_shift_minus_6", 6, 1, Ty::U8),
-        f("grain_scale_shift", 7, 1, Ty::U8),
-        f("grain_seed", 8, 1, Ty::U16),
-        f("film_grain_params_ref_idx", 10, 1, Ty::U8),
-        f("num_y_points", 11, 1, Ty::U8),
-        f("point_y_value", 12, 14, Ty::U8),
-        f("point_y_scaling", 26, 14, Ty::U8),
-        f("num_cb_points", 40, 1, Ty::U8),
-        f("point_cb_value", 41, 10, Ty::U8),
-        f("point_cb_scaling", 51, 10, Ty::U8),
-        f("num_cr_points", 61, 1, Ty::U8),
-        f("point_cr_value", 62, 10, Ty::U8),
-        f("point_cr_scaling", 72, 10, Ty::U8),
-        f("ar_coeffs_y_plus_128", 82, 24, Ty::I8),
-        f("ar_coeffs_cb_plus_128", 106, 25, Ty::I8),
-        f("ar_coeffs_cr_plus_128", 131, 25, Ty::I8),
-        f("cb_mult", 156, 1, Ty::U8),
-        f("cb_luma_mult", 157, 1, Ty::U8),
-        f("cb_offset", 158, 1, Ty::U16),
-        f("cr_mult", 160, 1, Ty::U8),
-        f("cr_luma_mult", 161, 1, Ty::U8),
-        f("cr_offset", 162, 1, Ty::U16),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_AV1_FILM_GRAIN_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "grain_scaling_minus_8", at: 4, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ar_coeff_lag", at: 5, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ar_coeff_shift_minus_6", at: 6, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "grain_scale_shift", at: 7, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "grain_seed", at: 8, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "film_grain_params_ref_idx", at: 10, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "num_y_points", at: 11, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "point_y_value", at: 12, ty: Ty::U8, count: 14, is_optional: false, is_extern_sync: false },
+        Field { name: "point_y_scaling", at: 26, ty: Ty::U8, count: 14, is_optional: false, is_extern_sync: false },
+        Field { name: "num_cb_points", at: 40, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "point_cb_value", at: 41, ty: Ty::U8, count: 10, is_optional: false, is_extern_sync: false },
+        Field { name: "point_cb_scaling", at: 51, ty: Ty::U8, count: 10, is_optional: false, is_extern_sync: false },
+        Field { name: "num_cr_points", at: 61, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "point_cr_value", at: 62, ty: Ty::U8, count: 10, is_optional: false, is_extern_sync: false },
+        Field { name: "point_cr_scaling", at: 72, ty: Ty::U8, count: 10, is_optional: false, is_extern_sync: false },
+        Field { name: "ar_coeffs_y_plus_128", at: 82, ty: Ty::I8, count: 24, is_optional: false, is_extern_sync: false },
+        Field { name: "ar_coeffs_cb_plus_128", at: 106, ty: Ty::I8, count: 25, is_optional: false, is_extern_sync: false },
+        Field { name: "ar_coeffs_cr_plus_128", at: 131, ty: Ty::I8, count: 25, is_optional: false, is_extern_sync: false },
+        Field { name: "cb_mult", at: 156, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cb_luma_mult", at: 157, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cb_offset", at: 158, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cr_mult", at: 160, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cr_luma_mult", at: 161, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cr_offset", at: 162, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -491,11 +475,10 @@ pub static STD_VIDEO_AV1_FILM_GRAIN_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoAV1SequenceHeaderFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoAV1SequenceHeaderFlags, STD_VIDEO_AV1_SEQUENCE_HEADER_FLAGS_LAYOUT, 4);
+structure!(StdVideoAV1SequenceHeaderFlags, STD_VIDEO_AV1_SEQUENCE_HEADER_FLAGS_LAYOUT);
 pub static STD_VIDEO_AV1_SEQUENCE_HEADER_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoAV1SequenceHeaderFlags",
     size: 4,
@@ -504,26 +487,26 @@ pub static STD_VIDEO_AV1_SEQUENCE_HEADER_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("still_picture", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("reduced_still_picture_header", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("use_128x128_superblock", 0, 1, Ty::Bits { shift: 2, width: 1 }).optional(),
-        f("enable_filter_intra", 0, 1, Ty::Bits { shift: 3, width: 1 }).optional(),
-        f("enable_intra_edge_filter", 0, 1, Ty::Bits { shift: 4, width: 1 }).optional(),
-        f("enable_interintra_compound", 0, 1, Ty::Bits { shift: 5, width: 1 }).optional(),
-        f("enable_masked_compound", 0, 1, Ty::Bits { shift: 6, width: 1 }).optional(),
-        f("enable_warped_motion", 0, 1, Ty::Bits { shift: 7, width: 1 }).optional(),
-        f("enable_dual_filter", 0, 1, Ty::Bits { shift: 8, width: 1 }).optional(),
-        f("enable_order_hint", 0, 1, Ty::Bits { shift: 9, width: 1 }).optional(),
-        f("enable_jnt_comp", 0, 1, Ty::Bits { shift: 10, width: 1 }).optional(),
-        f("enable_ref_frame_mvs", 0, 1, Ty::Bits { shift: 11, width: 1 }).optional(),
-        f("frame_id_numbers_present_flag", 0, 1, Ty::Bits { shift: 12, width: 1 }).optional(),
-        f("enable_superres", 0, 1, Ty::Bits { shift: 13, width: 1 }).optional(),
-        f("enable_cdef", 0, 1, Ty::Bits { shift: 14, width: 1 }).optional(),
-        f("enable_restoration", 0, 1, Ty::Bits { shift: 15, width: 1 }).optional(),
-        f("film_grain_params_present", 0, 1, Ty::Bits { shift: 16, width: 1 }).optional(),
-        f("timing_info_present_flag", 0, 1, Ty::Bits { shift: 17, width: 1 }).optional(),
-        f("initial_display_delay_present_flag", 0, 1, Ty::Bits { shift: 18, width: 1 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 19, width: 13 }).optional(),
+        Field { name: "still_picture", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reduced_still_picture_header", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "use_128x128_superblock", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "enable_filter_intra", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "enable_intra_edge_filter", at: 0, ty: Ty::Bits { shift: 4, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "enable_interintra_compound", at: 0, ty: Ty::Bits { shift: 5, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "enable_masked_compound", at: 0, ty: Ty::Bits { shift: 6, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "enable_warped_motion", at: 0, ty: Ty::Bits { shift: 7, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "enable_dual_filter", at: 0, ty: Ty::Bits { shift: 8, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "enable_order_hint", at: 0, ty: Ty::Bits { shift: 9, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "enable_jnt_comp", at: 0, ty: Ty::Bits { shift: 10, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "enable_ref_frame_mvs", at: 0, ty: Ty::Bits { shift: 11, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "frame_id_numbers_present_flag", at: 0, ty: Ty::Bits { shift: 12, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "enable_superres", at: 0, ty: Ty::Bits { shift: 13, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "enable_cdef", at: 0, ty: Ty::Bits { shift: 14, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "enable_restoration", at: 0, ty: Ty::Bits { shift: 15, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "film_grain_params_present", at: 0, ty: Ty::Bits { shift: 16, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "timing_info_present_flag", at: 0, ty: Ty::Bits { shift: 17, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "initial_display_delay_present_flag", at: 0, ty: Ty::Bits { shift: 18, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 19, width: 13 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -531,7 +514,6 @@ pub static STD_VIDEO_AV1_SEQUENCE_HEADER_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoAV1SequenceHeader {
     pub flags: StdVideoAV1SequenceHeaderFlags,
     pub seq_profile: StdVideoAV1Profile,
@@ -548,7 +530,7 @@ pub struct StdVideoAV1SequenceHeader {
     pub p_color_config: Ptr<StdVideoAV1ColorConfig>,
     pub p_timing_info: Ptr<StdVideoAV1TimingInfo>,
 }
-structure!(StdVideoAV1SequenceHeader, STD_VIDEO_AV1_SEQUENCE_HEADER_LAYOUT, 40);
+structure!(StdVideoAV1SequenceHeader, STD_VIDEO_AV1_SEQUENCE_HEADER_LAYOUT);
 pub static STD_VIDEO_AV1_SEQUENCE_HEADER_LAYOUT: Layout = Layout {
     name: "StdVideoAV1SequenceHeader",
     size: 40,
@@ -557,20 +539,20 @@ pub static STD_VIDEO_AV1_SEQUENCE_HEADER_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_AV1_SEQUENCE_HEADER_FLAGS_LAYOUT)),
-        f("seq_profile", 4, 1, Ty::Enum(&STD_VIDEO_AV1_PROFILE_ENUM)),
-        f("frame_width_bits_minus_1", 8, 1, Ty::U8),
-        f("frame_height_bits_minus_1", 9, 1, Ty::U8),
-        f("max_frame_width_minus_1", 10, 1, Ty::U16),
-        f("max_frame_height_minus_1", 12, 1, Ty::U16),
-        f("delta_frame_id_length_minus_2", 14, 1, Ty::U8),
-        f("additional_frame_id_length_minus_1", 15, 1, Ty::U8),
-        f("order_hint_bits_minus_1", 16, 1, Ty::U8),
-        f("seq_force_integer_mv", 17, 1, Ty::U8),
-        f("seq_force_screen_content_tools", 18, 1, Ty::U8),
-        f("reserved1", 19, 5, Ty::U8),
-        f("pColorConfig", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_COLOR_CONFIG_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pTimingInfo", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_TIMING_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_AV1_SEQUENCE_HEADER_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "seq_profile", at: 4, ty: Ty::Enum(&STD_VIDEO_AV1_PROFILE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "frame_width_bits_minus_1", at: 8, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "frame_height_bits_minus_1", at: 9, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "max_frame_width_minus_1", at: 10, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "max_frame_height_minus_1", at: 12, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "delta_frame_id_length_minus_2", at: 14, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "additional_frame_id_length_minus_1", at: 15, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "order_hint_bits_minus_1", at: 16, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "seq_force_integer_mv", at: 17, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "seq_force_screen_content_tools", at: 18, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved1", at: 19, ty: Ty::U8, count: 5, is_optional: false, is_extern_sync: false },
+        Field { name: "pColorConfig", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_COLOR_CONFIG_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTimingInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_TIMING_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_AV1_COLOR_CONFIG_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },

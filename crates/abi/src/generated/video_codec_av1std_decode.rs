@@ -2,11 +2,10 @@
 // vulkan_video_codec_av1std_decode.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoDecodeAV1PictureInfoFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoDecodeAV1PictureInfoFlags, STD_VIDEO_DECODE_AV1_PICTURE_INFO_FLAGS_LAYOUT, 4);
+structure!(StdVideoDecodeAV1PictureInfoFlags, STD_VIDEO_DECODE_AV1_PICTURE_INFO_FLAGS_LAYOUT);
 pub static STD_VIDEO_DECODE_AV1_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoDecodeAV1PictureInfoFlags",
     size: 4,
@@ -15,36 +14,36 @@ pub static STD_VIDEO_DECODE_AV1_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("error_resilient_mode", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("disable_cdf_update", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("use_superres", 0, 1, Ty::Bits { shift: 2, width: 1 }).optional(),
-        f("render_and_frame_size_different", 0, 1, Ty::Bits { shift: 3, width: 1 }).optional(),
-        f("allow_screen_content_tools", 0, 1, Ty::Bits { shift: 4, width: 1 }).optional(),
-        f("is_filter_switchable", 0, 1, Ty::Bits { shift: 5, width: 1 }).optional(),
-        f("force_integer_mv", 0, 1, Ty::Bits { shift: 6, width: 1 }).optional(),
-        f("frame_size_override_flag", 0, 1, Ty::Bits { shift: 7, width: 1 }).optional(),
-        f("buffer_removal_time_present_flag", 0, 1, Ty::Bits { shift: 8, width: 1 }).optional(),
-        f("allow_intrabc", 0, 1, Ty::Bits { shift: 9, width: 1 }).optional(),
-        f("frame_refs_short_signaling", 0, 1, Ty::Bits { shift: 10, width: 1 }).optional(),
-        f("allow_high_precision_mv", 0, 1, Ty::Bits { shift: 11, width: 1 }).optional(),
-        f("is_motion_mode_switchable", 0, 1, Ty::Bits { shift: 12, width: 1 }).optional(),
-        f("use_ref_frame_mvs", 0, 1, Ty::Bits { shift: 13, width: 1 }).optional(),
-        f("disable_frame_end_update_cdf", 0, 1, Ty::Bits { shift: 14, width: 1 }).optional(),
-        f("allow_warped_motion", 0, 1, Ty::Bits { shift: 15, width: 1 }).optional(),
-        f("reduced_tx_set", 0, 1, Ty::Bits { shift: 16, width: 1 }).optional(),
-        f("reference_select", 0, 1, Ty::Bits { shift: 17, width: 1 }).optional(),
-        f("skip_mode_present", 0, 1, Ty::Bits { shift: 18, width: 1 }).optional(),
-        f("delta_q_present", 0, 1, Ty::Bits { shift: 19, width: 1 }).optional(),
-        f("delta_lf_present", 0, 1, Ty::Bits { shift: 20, width: 1 }).optional(),
-        f("delta_lf_multi", 0, 1, Ty::Bits { shift: 21, width: 1 }).optional(),
-        f("segmentation_enabled", 0, 1, Ty::Bits { shift: 22, width: 1 }).optional(),
-        f("segmentation_update_map", 0, 1, Ty::Bits { shift: 23, width: 1 }).optional(),
-        f("segmentation_temporal_update", 0, 1, Ty::Bits { shift: 24, width: 1 }).optional(),
-        f("segmentation_update_data", 0, 1, Ty::Bits { shift: 25, width: 1 }).optional(),
-        f("UsesLr", 0, 1, Ty::Bits { shift: 26, width: 1 }).optional(),
-        f("usesChromaLr", 0, 1, Ty::Bits { shift: 27, width: 1 }).optional(),
-        f("apply_grain", 0, 1, Ty::Bits { shift: 28, width: 1 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 29, width: 3 }).optional(),
+        Field { name: "error_resilient_mode", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "disable_cdf_update", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "use_superres", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "render_and_frame_size_different", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "allow_screen_content_tools", at: 0, ty: Ty::Bits { shift: 4, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "is_filter_switchable", at: 0, ty: Ty::Bits { shift: 5, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "force_integer_mv", at: 0, ty: Ty::Bits { shift: 6, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "frame_size_override_flag", at: 0, ty: Ty::Bits { shift: 7, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "buffer_removal_time_present_flag", at: 0, ty: Ty::Bits { shift: 8, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "allow_intrabc", at: 0, ty: Ty::Bits { shift: 9, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "frame_refs_short_signaling", at: 0, ty: Ty::Bits { shift: 10, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "allow_high_precision_mv", at: 0, ty: Ty::Bits { shift: 11, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "is_motion_mode_switchable", at: 0, ty: Ty::Bits { shift: 12, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "use_ref_frame_mvs", at: 0, ty: Ty::Bits { shift: 13, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "disable_frame_end_update_cdf", at: 0, ty: Ty::Bits { shift: 14, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "allow_warped_motion", at: 0, ty: Ty::Bits { shift: 15, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reduced_tx_set", at: 0, ty: Ty::Bits { shift: 16, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reference_select", at: 0, ty: Ty::Bits { shift: 17, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "skip_mode_present", at: 0, ty: Ty::Bits { shift: 18, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "delta_q_present", at: 0, ty: Ty::Bits { shift: 19, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "delta_lf_present", at: 0, ty: Ty::Bits { shift: 20, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "delta_lf_multi", at: 0, ty: Ty::Bits { shift: 21, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "segmentation_enabled", at: 0, ty: Ty::Bits { shift: 22, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "segmentation_update_map", at: 0, ty: Ty::Bits { shift: 23, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "segmentation_temporal_update", at: 0, ty: Ty::Bits { shift: 24, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "segmentation_update_data", at: 0, ty: Ty::Bits { shift: 25, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "UsesLr", at: 0, ty: Ty::Bits { shift: 26, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "usesChromaLr", at: 0, ty: Ty::Bits { shift: 27, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "apply_grain", at: 0, ty: Ty::Bits { shift: 28, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 29, width: 3 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -52,7 +51,6 @@ pub static STD_VIDEO_DECODE_AV1_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoDecodeAV1PictureInfo {
     pub flags: StdVideoDecodeAV1PictureInfoFlags,
     pub frame_type: StdVideoAV1FrameType,
@@ -79,7 +77,7 @@ pub struct StdVideoDecodeAV1PictureInfo {
     pub p_global_motion: Ptr<StdVideoAV1GlobalMotion>,
     pub p_film_grain: Ptr<StdVideoAV1FilmGrain>,
 }
-structure!(StdVideoDecodeAV1PictureInfo, STD_VIDEO_DECODE_AV1_PICTURE_INFO_LAYOUT, 136);
+structure!(StdVideoDecodeAV1PictureInfo, STD_VIDEO_DECODE_AV1_PICTURE_INFO_LAYOUT);
 pub static STD_VIDEO_DECODE_AV1_PICTURE_INFO_LAYOUT: Layout = Layout {
     name: "StdVideoDecodeAV1PictureInfo",
     size: 136,
@@ -88,30 +86,30 @@ pub static STD_VIDEO_DECODE_AV1_PICTURE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_DECODE_AV1_PICTURE_INFO_FLAGS_LAYOUT)),
-        f("frame_type", 4, 1, Ty::Enum(&STD_VIDEO_AV1_FRAME_TYPE_ENUM)),
-        f("current_frame_id", 8, 1, Ty::U32),
-        f("OrderHint", 12, 1, Ty::U8),
-        f("primary_ref_frame", 13, 1, Ty::U8),
-        f("refresh_frame_flags", 14, 1, Ty::U8),
-        f("reserved1", 15, 1, Ty::U8),
-        f("interpolation_filter", 16, 1, Ty::Enum(&STD_VIDEO_AV1_INTERPOLATION_FILTER_ENUM)),
-        f("TxMode", 20, 1, Ty::Enum(&STD_VIDEO_AV1_TX_MODE_ENUM)),
-        f("delta_q_res", 24, 1, Ty::U8),
-        f("delta_lf_res", 25, 1, Ty::U8),
-        f("SkipModeFrame", 26, 2, Ty::U8),
-        f("coded_denom", 28, 1, Ty::U8),
-        f("reserved2", 29, 3, Ty::U8),
-        f("OrderHints", 32, 8, Ty::U8),
-        f("expectedFrameId", 40, 8, Ty::U32),
-        f("pTileInfo", 72, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_TILE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pQuantization", 80, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_QUANTIZATION_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSegmentation", 88, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_SEGMENTATION_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pLoopFilter", 96, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_LOOP_FILTER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pCDEF", 104, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_CDEF_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pLoopRestoration", 112, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_LOOP_RESTORATION_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pGlobalMotion", 120, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_GLOBAL_MOTION_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pFilmGrain", 128, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_FILM_GRAIN_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_DECODE_AV1_PICTURE_INFO_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "frame_type", at: 4, ty: Ty::Enum(&STD_VIDEO_AV1_FRAME_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "current_frame_id", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "OrderHint", at: 12, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "primary_ref_frame", at: 13, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "refresh_frame_flags", at: 14, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved1", at: 15, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "interpolation_filter", at: 16, ty: Ty::Enum(&STD_VIDEO_AV1_INTERPOLATION_FILTER_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "TxMode", at: 20, ty: Ty::Enum(&STD_VIDEO_AV1_TX_MODE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "delta_q_res", at: 24, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "delta_lf_res", at: 25, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "SkipModeFrame", at: 26, ty: Ty::U8, count: 2, is_optional: false, is_extern_sync: false },
+        Field { name: "coded_denom", at: 28, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved2", at: 29, ty: Ty::U8, count: 3, is_optional: false, is_extern_sync: false },
+        Field { name: "OrderHints", at: 32, ty: Ty::U8, count: 8, is_optional: false, is_extern_sync: false },
+        Field { name: "expectedFrameId", at: 40, ty: Ty::U32, count: 8, is_optional: false, is_extern_sync: false },
+        Field { name: "pTileInfo", at: 72, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_TILE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQuantization", at: 80, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_QUANTIZATION_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSegmentation", at: 88, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_SEGMENTATION_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pLoopFilter", at: 96, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_LOOP_FILTER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCDEF", at: 104, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_CDEF_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pLoopRestoration", at: 112, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_LOOP_RESTORATION_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pGlobalMotion", at: 120, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_GLOBAL_MOTION_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFilmGrain", at: 128, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_FILM_GRAIN_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 72, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_AV1_TILE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
@@ -128,11 +126,10 @@ pub static STD_VIDEO_DECODE_AV1_PICTURE_INFO_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoDecodeAV1ReferenceInfoFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoDecodeAV1ReferenceInfoFlags, STD_VIDEO_DECODE_AV1_REFERENCE_INFO_FLAGS_LAYOUT, 4);
+structure!(StdVideoDecodeAV1ReferenceInfoFlags, STD_VIDEO_DECODE_AV1_REFERENCE_INFO_FLAGS_LAYOUT);
 pub static STD_VIDEO_DECODE_AV1_REFERENCE_INFO_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoDecodeAV1ReferenceInfoFlags",
     size: 4,
@@ -141,9 +138,9 @@ pub static STD_VIDEO_DECODE_AV1_REFERENCE_INFO_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("disable_frame_end_update_cdf", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("segmentation_enabled", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 2, width: 30 }).optional(),
+        Field { name: "disable_frame_end_update_cdf", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "segmentation_enabled", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 2, width: 30 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -151,7 +148,6 @@ pub static STD_VIDEO_DECODE_AV1_REFERENCE_INFO_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoDecodeAV1ReferenceInfo {
     pub flags: StdVideoDecodeAV1ReferenceInfoFlags,
     pub frame_type: u8,
@@ -159,7 +155,7 @@ pub struct StdVideoDecodeAV1ReferenceInfo {
     pub order_hint: u8,
     pub saved_order_hints: [u8; 8],
 }
-structure!(StdVideoDecodeAV1ReferenceInfo, STD_VIDEO_DECODE_AV1_REFERENCE_INFO_LAYOUT, 16);
+structure!(StdVideoDecodeAV1ReferenceInfo, STD_VIDEO_DECODE_AV1_REFERENCE_INFO_LAYOUT);
 pub static STD_VIDEO_DECODE_AV1_REFERENCE_INFO_LAYOUT: Layout = Layout {
     name: "StdVideoDecodeAV1ReferenceInfo",
     size: 16,
@@ -168,13 +164,13 @@ pub static STD_VIDEO_DECODE_AV1_REFERENCE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_DECODE_AV1_REFERENCE_INFO_FLAGS_LAYOUT)),
-        f("frame_type", 4, 1, Ty::U8),
-        f("RefFrameSignBias", 5, 1, Ty::U8),
-        f("OrderHint", 6, 1, Ty::U8),
-        f("SavedOrderHints", 7, 8, Ty::U8),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_DECODE_AV1_REFERENCE_INFO_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "frame_type", at: 4, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "RefFrameSignBias", at: 5, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "OrderHint", at: 6, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "SavedOrderHints", at: 7, ty: Ty::U8, count: 8, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(15, 1)],
+    gaps: &[Span { at: 15, size: 1 }],
     keep: &[],
 };

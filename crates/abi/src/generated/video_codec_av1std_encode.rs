@@ -2,7 +2,6 @@
 // vulkan_video_codec_av1std_encode.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeAV1DecoderModelInfo {
     pub buffer_delay_length_minus_1: u8,
     pub buffer_removal_time_length_minus_1: u8,
@@ -10,7 +9,7 @@ pub struct StdVideoEncodeAV1DecoderModelInfo {
     pub reserved1: u8,
     pub num_units_in_decoding_tick: u32,
 }
-structure!(StdVideoEncodeAV1DecoderModelInfo, STD_VIDEO_ENCODE_AV1_DECODER_MODEL_INFO_LAYOUT, 8);
+structure!(StdVideoEncodeAV1DecoderModelInfo, STD_VIDEO_ENCODE_AV1_DECODER_MODEL_INFO_LAYOUT);
 pub static STD_VIDEO_ENCODE_AV1_DECODER_MODEL_INFO_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeAV1DecoderModelInfo",
     size: 8,
@@ -19,11 +18,11 @@ pub static STD_VIDEO_ENCODE_AV1_DECODER_MODEL_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("buffer_delay_length_minus_1", 0, 1, Ty::U8),
-        f("buffer_removal_time_length_minus_1", 1, 1, Ty::U8),
-        f("frame_presentation_time_length_minus_1", 2, 1, Ty::U8),
-        f("reserved1", 3, 1, Ty::U8),
-        f("num_units_in_decoding_tick", 4, 1, Ty::U32),
+        Field { name: "buffer_delay_length_minus_1", at: 0, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "buffer_removal_time_length_minus_1", at: 1, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "frame_presentation_time_length_minus_1", at: 2, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved1", at: 3, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "num_units_in_decoding_tick", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -31,12 +30,11 @@ pub static STD_VIDEO_ENCODE_AV1_DECODER_MODEL_INFO_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeAV1ExtensionHeader {
     pub temporal_id: u8,
     pub spatial_id: u8,
 }
-structure!(StdVideoEncodeAV1ExtensionHeader, STD_VIDEO_ENCODE_AV1_EXTENSION_HEADER_LAYOUT, 2);
+structure!(StdVideoEncodeAV1ExtensionHeader, STD_VIDEO_ENCODE_AV1_EXTENSION_HEADER_LAYOUT);
 pub static STD_VIDEO_ENCODE_AV1_EXTENSION_HEADER_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeAV1ExtensionHeader",
     size: 2,
@@ -45,8 +43,8 @@ pub static STD_VIDEO_ENCODE_AV1_EXTENSION_HEADER_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("temporal_id", 0, 1, Ty::U8),
-        f("spatial_id", 1, 1, Ty::U8),
+        Field { name: "temporal_id", at: 0, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "spatial_id", at: 1, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -54,11 +52,10 @@ pub static STD_VIDEO_ENCODE_AV1_EXTENSION_HEADER_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeAV1OperatingPointInfoFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoEncodeAV1OperatingPointInfoFlags, STD_VIDEO_ENCODE_AV1_OPERATING_POINT_INFO_FLAGS_LAYOUT, 4);
+structure!(StdVideoEncodeAV1OperatingPointInfoFlags, STD_VIDEO_ENCODE_AV1_OPERATING_POINT_INFO_FLAGS_LAYOUT);
 pub static STD_VIDEO_ENCODE_AV1_OPERATING_POINT_INFO_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeAV1OperatingPointInfoFlags",
     size: 4,
@@ -67,10 +64,10 @@ pub static STD_VIDEO_ENCODE_AV1_OPERATING_POINT_INFO_FLAGS_LAYOUT: Layout = Layo
     is_union: false,
     returned_only: false,
     fields: &[
-        f("decoder_model_present_for_this_op", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("low_delay_mode_flag", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("initial_display_delay_present_for_this_op", 0, 1, Ty::Bits { shift: 2, width: 1 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 3, width: 29 }).optional(),
+        Field { name: "decoder_model_present_for_this_op", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "low_delay_mode_flag", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "initial_display_delay_present_for_this_op", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 3, width: 29 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -78,7 +75,6 @@ pub static STD_VIDEO_ENCODE_AV1_OPERATING_POINT_INFO_FLAGS_LAYOUT: Layout = Layo
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeAV1OperatingPointInfo {
     pub flags: StdVideoEncodeAV1OperatingPointInfoFlags,
     pub operating_point_idc: u16,
@@ -88,7 +84,7 @@ pub struct StdVideoEncodeAV1OperatingPointInfo {
     pub encoder_buffer_delay: u32,
     pub initial_display_delay_minus_1: u8,
 }
-structure!(StdVideoEncodeAV1OperatingPointInfo, STD_VIDEO_ENCODE_AV1_OPERATING_POINT_INFO_LAYOUT, 20);
+structure!(StdVideoEncodeAV1OperatingPointInfo, STD_VIDEO_ENCODE_AV1_OPERATING_POINT_INFO_LAYOUT);
 pub static STD_VIDEO_ENCODE_AV1_OPERATING_POINT_INFO_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeAV1OperatingPointInfo",
     size: 20,
@@ -97,25 +93,24 @@ pub static STD_VIDEO_ENCODE_AV1_OPERATING_POINT_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_ENCODE_AV1_OPERATING_POINT_INFO_FLAGS_LAYOUT)),
-        f("operating_point_idc", 4, 1, Ty::U16),
-        f("seq_level_idx", 6, 1, Ty::U8),
-        f("seq_tier", 7, 1, Ty::U8),
-        f("decoder_buffer_delay", 8, 1, Ty::U32),
-        f("encoder_buffer_delay", 12, 1, Ty::U32),
-        f("initial_display_delay_minus_1", 16, 1, Ty::U8),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_ENCODE_AV1_OPERATING_POINT_INFO_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "operating_point_idc", at: 4, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "seq_level_idx", at: 6, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "seq_tier", at: 7, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "decoder_buffer_delay", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "encoder_buffer_delay", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "initial_display_delay_minus_1", at: 16, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(17, 3)],
+    gaps: &[Span { at: 17, size: 3 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeAV1PictureInfoFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoEncodeAV1PictureInfoFlags, STD_VIDEO_ENCODE_AV1_PICTURE_INFO_FLAGS_LAYOUT, 4);
+structure!(StdVideoEncodeAV1PictureInfoFlags, STD_VIDEO_ENCODE_AV1_PICTURE_INFO_FLAGS_LAYOUT);
 pub static STD_VIDEO_ENCODE_AV1_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeAV1PictureInfoFlags",
     size: 4,
@@ -124,36 +119,36 @@ pub static STD_VIDEO_ENCODE_AV1_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("error_resilient_mode", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("disable_cdf_update", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("use_superres", 0, 1, Ty::Bits { shift: 2, width: 1 }).optional(),
-        f("render_and_frame_size_different", 0, 1, Ty::Bits { shift: 3, width: 1 }).optional(),
-        f("allow_screen_content_tools", 0, 1, Ty::Bits { shift: 4, width: 1 }).optional(),
-        f("is_filter_switchable", 0, 1, Ty::Bits { shift: 5, width: 1 }).optional(),
-        f("force_integer_mv", 0, 1, Ty::Bits { shift: 6, width: 1 }).optional(),
-        f("frame_size_override_flag", 0, 1, Ty::Bits { shift: 7, width: 1 }).optional(),
-        f("buffer_removal_time_present_flag", 0, 1, Ty::Bits { shift: 8, width: 1 }).optional(),
-        f("allow_intrabc", 0, 1, Ty::Bits { shift: 9, width: 1 }).optional(),
-        f("frame_refs_short_signaling", 0, 1, Ty::Bits { shift: 10, width: 1 }).optional(),
-        f("allow_high_precision_mv", 0, 1, Ty::Bits { shift: 11, width: 1 }).optional(),
-        f("is_motion_mode_switchable", 0, 1, Ty::Bits { shift: 12, width: 1 }).optional(),
-        f("use_ref_frame_mvs", 0, 1, Ty::Bits { shift: 13, width: 1 }).optional(),
-        f("disable_frame_end_update_cdf", 0, 1, Ty::Bits { shift: 14, width: 1 }).optional(),
-        f("allow_warped_motion", 0, 1, Ty::Bits { shift: 15, width: 1 }).optional(),
-        f("reduced_tx_set", 0, 1, Ty::Bits { shift: 16, width: 1 }).optional(),
-        f("skip_mode_present", 0, 1, Ty::Bits { shift: 17, width: 1 }).optional(),
-        f("delta_q_present", 0, 1, Ty::Bits { shift: 18, width: 1 }).optional(),
-        f("delta_lf_present", 0, 1, Ty::Bits { shift: 19, width: 1 }).optional(),
-        f("delta_lf_multi", 0, 1, Ty::Bits { shift: 20, width: 1 }).optional(),
-        f("segmentation_enabled", 0, 1, Ty::Bits { shift: 21, width: 1 }).optional(),
-        f("segmentation_update_map", 0, 1, Ty::Bits { shift: 22, width: 1 }).optional(),
-        f("segmentation_temporal_update", 0, 1, Ty::Bits { shift: 23, width: 1 }).optional(),
-        f("segmentation_update_data", 0, 1, Ty::Bits { shift: 24, width: 1 }).optional(),
-        f("UsesLr", 0, 1, Ty::Bits { shift: 25, width: 1 }).optional(),
-        f("usesChromaLr", 0, 1, Ty::Bits { shift: 26, width: 1 }).optional(),
-        f("show_frame", 0, 1, Ty::Bits { shift: 27, width: 1 }).optional(),
-        f("showable_frame", 0, 1, Ty::Bits { shift: 28, width: 1 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 29, width: 3 }).optional(),
+        Field { name: "error_resilient_mode", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "disable_cdf_update", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "use_superres", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "render_and_frame_size_different", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "allow_screen_content_tools", at: 0, ty: Ty::Bits { shift: 4, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "is_filter_switchable", at: 0, ty: Ty::Bits { shift: 5, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "force_integer_mv", at: 0, ty: Ty::Bits { shift: 6, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "frame_size_override_flag", at: 0, ty: Ty::Bits { shift: 7, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "buffer_removal_time_present_flag", at: 0, ty: Ty::Bits { shift: 8, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "allow_intrabc", at: 0, ty: Ty::Bits { shift: 9, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "frame_refs_short_signaling", at: 0, ty: Ty::Bits { shift: 10, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "allow_high_precision_mv", at: 0, ty: Ty::Bits { shift: 11, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "is_motion_mode_switchable", at: 0, ty: Ty::Bits { shift: 12, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "use_ref_frame_mvs", at: 0, ty: Ty::Bits { shift: 13, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "disable_frame_end_update_cdf", at: 0, ty: Ty::Bits { shift: 14, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "allow_warped_motion", at: 0, ty: Ty::Bits { shift: 15, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reduced_tx_set", at: 0, ty: Ty::Bits { shift: 16, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "skip_mode_present", at: 0, ty: Ty::Bits { shift: 17, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "delta_q_present", at: 0, ty: Ty::Bits { shift: 18, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "delta_lf_present", at: 0, ty: Ty::Bits { shift: 19, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "delta_lf_multi", at: 0, ty: Ty::Bits { shift: 20, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "segmentation_enabled", at: 0, ty: Ty::Bits { shift: 21, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "segmentation_update_map", at: 0, ty: Ty::Bits { shift: 22, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "segmentation_temporal_update", at: 0, ty: Ty::Bits { shift: 23, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "segmentation_update_data", at: 0, ty: Ty::Bits { shift: 24, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "UsesLr", at: 0, ty: Ty::Bits { shift: 25, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "usesChromaLr", at: 0, ty: Ty::Bits { shift: 26, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "show_frame", at: 0, ty: Ty::Bits { shift: 27, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "showable_frame", at: 0, ty: Ty::Bits { shift: 28, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 29, width: 3 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -161,7 +156,6 @@ pub static STD_VIDEO_ENCODE_AV1_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeAV1PictureInfo {
     pub flags: StdVideoEncodeAV1PictureInfoFlags,
     pub frame_type: StdVideoAV1FrameType,
@@ -191,7 +185,7 @@ pub struct StdVideoEncodeAV1PictureInfo {
     pub p_extension_header: Ptr<StdVideoEncodeAV1ExtensionHeader>,
     pub p_buffer_removal_times: Ptr<Opaque>,
 }
-structure!(StdVideoEncodeAV1PictureInfo, STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT, 152);
+structure!(StdVideoEncodeAV1PictureInfo, STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT);
 pub static STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeAV1PictureInfo",
     size: 152,
@@ -200,33 +194,33 @@ pub static STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_ENCODE_AV1_PICTURE_INFO_FLAGS_LAYOUT)),
-        f("frame_type", 4, 1, Ty::Enum(&STD_VIDEO_AV1_FRAME_TYPE_ENUM)),
-        f("frame_presentation_time", 8, 1, Ty::U32),
-        f("current_frame_id", 12, 1, Ty::U32),
-        f("order_hint", 16, 1, Ty::U8),
-        f("primary_ref_frame", 17, 1, Ty::U8),
-        f("refresh_frame_flags", 18, 1, Ty::U8),
-        f("coded_denom", 19, 1, Ty::U8),
-        f("render_width_minus_1", 20, 1, Ty::U16),
-        f("render_height_minus_1", 22, 1, Ty::U16),
-        f("interpolation_filter", 24, 1, Ty::Enum(&STD_VIDEO_AV1_INTERPOLATION_FILTER_ENUM)),
-        f("TxMode", 28, 1, Ty::Enum(&STD_VIDEO_AV1_TX_MODE_ENUM)),
-        f("delta_q_res", 32, 1, Ty::U8),
-        f("delta_lf_res", 33, 1, Ty::U8),
-        f("ref_order_hint", 34, 8, Ty::U8),
-        f("ref_frame_idx", 42, 7, Ty::I8),
-        f("reserved1", 49, 3, Ty::U8),
-        f("delta_frame_id_minus_1", 52, 7, Ty::U32),
-        f("pTileInfo", 80, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_TILE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pQuantization", 88, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_QUANTIZATION_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSegmentation", 96, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_SEGMENTATION_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pLoopFilter", 104, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_LOOP_FILTER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pCDEF", 112, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_CDEF_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pLoopRestoration", 120, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_LOOP_RESTORATION_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pGlobalMotion", 128, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_GLOBAL_MOTION_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pExtensionHeader", 136, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_EXTENSION_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pBufferRemovalTimes", 144, 1, Ty::Opaque).optional(),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_ENCODE_AV1_PICTURE_INFO_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "frame_type", at: 4, ty: Ty::Enum(&STD_VIDEO_AV1_FRAME_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "frame_presentation_time", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "current_frame_id", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "order_hint", at: 16, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "primary_ref_frame", at: 17, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "refresh_frame_flags", at: 18, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "coded_denom", at: 19, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "render_width_minus_1", at: 20, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "render_height_minus_1", at: 22, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "interpolation_filter", at: 24, ty: Ty::Enum(&STD_VIDEO_AV1_INTERPOLATION_FILTER_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "TxMode", at: 28, ty: Ty::Enum(&STD_VIDEO_AV1_TX_MODE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "delta_q_res", at: 32, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "delta_lf_res", at: 33, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ref_order_hint", at: 34, ty: Ty::U8, count: 8, is_optional: false, is_extern_sync: false },
+        Field { name: "ref_frame_idx", at: 42, ty: Ty::I8, count: 7, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved1", at: 49, ty: Ty::U8, count: 3, is_optional: false, is_extern_sync: false },
+        Field { name: "delta_frame_id_minus_1", at: 52, ty: Ty::U32, count: 7, is_optional: false, is_extern_sync: false },
+        Field { name: "pTileInfo", at: 80, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_TILE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pQuantization", at: 88, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_QUANTIZATION_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSegmentation", at: 96, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_SEGMENTATION_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pLoopFilter", at: 104, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_LOOP_FILTER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCDEF", at: 112, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_CDEF_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pLoopRestoration", at: 120, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_LOOP_RESTORATION_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pGlobalMotion", at: 128, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_GLOBAL_MOTION_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExtensionHeader", at: 136, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_EXTENSION_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pBufferRemovalTimes", at: 144, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 80, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_AV1_TILE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
@@ -244,11 +238,10 @@ pub static STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeAV1ReferenceInfoFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoEncodeAV1ReferenceInfoFlags, STD_VIDEO_ENCODE_AV1_REFERENCE_INFO_FLAGS_LAYOUT, 4);
+structure!(StdVideoEncodeAV1ReferenceInfoFlags, STD_VIDEO_ENCODE_AV1_REFERENCE_INFO_FLAGS_LAYOUT);
 pub static STD_VIDEO_ENCODE_AV1_REFERENCE_INFO_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeAV1ReferenceInfoFlags",
     size: 4,
@@ -257,9 +250,9 @@ pub static STD_VIDEO_ENCODE_AV1_REFERENCE_INFO_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("disable_frame_end_update_cdf", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("segmentation_enabled", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 2, width: 30 }).optional(),
+        Field { name: "disable_frame_end_update_cdf", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "segmentation_enabled", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 2, width: 30 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -267,7 +260,6 @@ pub static STD_VIDEO_ENCODE_AV1_REFERENCE_INFO_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeAV1ReferenceInfo {
     pub flags: StdVideoEncodeAV1ReferenceInfoFlags,
     pub ref_frame_id: u32,
@@ -276,7 +268,7 @@ pub struct StdVideoEncodeAV1ReferenceInfo {
     pub reserved1: [u8; 3],
     pub p_extension_header: Ptr<StdVideoEncodeAV1ExtensionHeader>,
 }
-structure!(StdVideoEncodeAV1ReferenceInfo, STD_VIDEO_ENCODE_AV1_REFERENCE_INFO_LAYOUT, 24);
+structure!(StdVideoEncodeAV1ReferenceInfo, STD_VIDEO_ENCODE_AV1_REFERENCE_INFO_LAYOUT);
 pub static STD_VIDEO_ENCODE_AV1_REFERENCE_INFO_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeAV1ReferenceInfo",
     size: 24,
@@ -285,12 +277,12 @@ pub static STD_VIDEO_ENCODE_AV1_REFERENCE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_ENCODE_AV1_REFERENCE_INFO_FLAGS_LAYOUT)),
-        f("RefFrameId", 4, 1, Ty::U32),
-        f("frame_type", 8, 1, Ty::Enum(&STD_VIDEO_AV1_FRAME_TYPE_ENUM)),
-        f("OrderHint", 12, 1, Ty::U8),
-        f("reserved1", 13, 3, Ty::U8),
-        f("pExtensionHeader", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_EXTENSION_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_ENCODE_AV1_REFERENCE_INFO_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "RefFrameId", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "frame_type", at: 8, ty: Ty::Enum(&STD_VIDEO_AV1_FRAME_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "OrderHint", at: 12, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved1", at: 13, ty: Ty::U8, count: 3, is_optional: false, is_extern_sync: false },
+        Field { name: "pExtensionHeader", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_EXTENSION_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_AV1_EXTENSION_HEADER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },

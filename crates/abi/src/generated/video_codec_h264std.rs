@@ -2,11 +2,10 @@
 // vulkan_video_codec_h264std.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH264SpsVuiFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoH264SpsVuiFlags, STD_VIDEO_H264_SPS_VUI_FLAGS_LAYOUT, 4);
+structure!(StdVideoH264SpsVuiFlags, STD_VIDEO_H264_SPS_VUI_FLAGS_LAYOUT);
 pub static STD_VIDEO_H264_SPS_VUI_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoH264SpsVuiFlags",
     size: 4,
@@ -15,18 +14,18 @@ pub static STD_VIDEO_H264_SPS_VUI_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("aspect_ratio_info_present_flag", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("overscan_info_present_flag", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("overscan_appropriate_flag", 0, 1, Ty::Bits { shift: 2, width: 1 }).optional(),
-        f("video_signal_type_present_flag", 0, 1, Ty::Bits { shift: 3, width: 1 }).optional(),
-        f("video_full_range_flag", 0, 1, Ty::Bits { shift: 4, width: 1 }).optional(),
-        f("color_description_present_flag", 0, 1, Ty::Bits { shift: 5, width: 1 }).optional(),
-        f("chroma_loc_info_present_flag", 0, 1, Ty::Bits { shift: 6, width: 1 }).optional(),
-        f("timing_info_present_flag", 0, 1, Ty::Bits { shift: 7, width: 1 }).optional(),
-        f("fixed_frame_rate_flag", 0, 1, Ty::Bits { shift: 8, width: 1 }).optional(),
-        f("bitstream_restriction_flag", 0, 1, Ty::Bits { shift: 9, width: 1 }).optional(),
-        f("nal_hrd_parameters_present_flag", 0, 1, Ty::Bits { shift: 10, width: 1 }).optional(),
-        f("vcl_hrd_parameters_present_flag", 0, 1, Ty::Bits { shift: 11, width: 1 }).optional(),
+        Field { name: "aspect_ratio_info_present_flag", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "overscan_info_present_flag", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "overscan_appropriate_flag", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "video_signal_type_present_flag", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "video_full_range_flag", at: 0, ty: Ty::Bits { shift: 4, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "color_description_present_flag", at: 0, ty: Ty::Bits { shift: 5, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "chroma_loc_info_present_flag", at: 0, ty: Ty::Bits { shift: 6, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "timing_info_present_flag", at: 0, ty: Ty::Bits { shift: 7, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "fixed_frame_rate_flag", at: 0, ty: Ty::Bits { shift: 8, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "bitstream_restriction_flag", at: 0, ty: Ty::Bits { shift: 9, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "nal_hrd_parameters_present_flag", at: 0, ty: Ty::Bits { shift: 10, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vcl_hrd_parameters_present_flag", at: 0, ty: Ty::Bits { shift: 11, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -34,7 +33,6 @@ pub static STD_VIDEO_H264_SPS_VUI_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH264HrdParameters {
     pub cpb_cnt_minus1: u8,
     pub bit_rate_scale: u8,
@@ -48,7 +46,7 @@ pub struct StdVideoH264HrdParameters {
     pub dpb_output_delay_length_minus1: u32,
     pub time_offset_length: u32,
 }
-structure!(StdVideoH264HrdParameters, STD_VIDEO_H264_HRD_PARAMETERS_LAYOUT, 308);
+structure!(StdVideoH264HrdParameters, STD_VIDEO_H264_HRD_PARAMETERS_LAYOUT);
 pub static STD_VIDEO_H264_HRD_PARAMETERS_LAYOUT: Layout = Layout {
     name: "StdVideoH264HrdParameters",
     size: 308,
@@ -57,17 +55,17 @@ pub static STD_VIDEO_H264_HRD_PARAMETERS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("cpb_cnt_minus1", 0, 1, Ty::U8),
-        f("bit_rate_scale", 1, 1, Ty::U8),
-        f("cpb_size_scale", 2, 1, Ty::U8),
-        f("reserved1", 3, 1, Ty::U8),
-        f("bit_rate_value_minus1", 4, 32, Ty::U32),
-        f("cpb_size_value_minus1", 132, 32, Ty::U32),
-        f("cbr_flag", 260, 32, Ty::U8),
-        f("initial_cpb_removal_delay_length_minus1", 292, 1, Ty::U32),
-        f("cpb_removal_delay_length_minus1", 296, 1, Ty::U32),
-        f("dpb_output_delay_length_minus1", 300, 1, Ty::U32),
-        f("time_offset_length", 304, 1, Ty::U32),
+        Field { name: "cpb_cnt_minus1", at: 0, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bit_rate_scale", at: 1, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cpb_size_scale", at: 2, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved1", at: 3, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bit_rate_value_minus1", at: 4, ty: Ty::U32, count: 32, is_optional: false, is_extern_sync: false },
+        Field { name: "cpb_size_value_minus1", at: 132, ty: Ty::U32, count: 32, is_optional: false, is_extern_sync: false },
+        Field { name: "cbr_flag", at: 260, ty: Ty::U8, count: 32, is_optional: false, is_extern_sync: false },
+        Field { name: "initial_cpb_removal_delay_length_minus1", at: 292, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cpb_removal_delay_length_minus1", at: 296, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dpb_output_delay_length_minus1", at: 300, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "time_offset_length", at: 304, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -75,7 +73,6 @@ pub static STD_VIDEO_H264_HRD_PARAMETERS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH264SequenceParameterSetVui {
     pub flags: StdVideoH264SpsVuiFlags,
     pub aspect_ratio_idc: StdVideoH264AspectRatioIdc,
@@ -94,7 +91,7 @@ pub struct StdVideoH264SequenceParameterSetVui {
     pub reserved1: u32,
     pub p_hrd_parameters: Ptr<StdVideoH264HrdParameters>,
 }
-structure!(StdVideoH264SequenceParameterSetVui, STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_VUI_LAYOUT, 40);
+structure!(StdVideoH264SequenceParameterSetVui, STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_VUI_LAYOUT);
 pub static STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_VUI_LAYOUT: Layout = Layout {
     name: "StdVideoH264SequenceParameterSetVui",
     size: 40,
@@ -103,22 +100,22 @@ pub static STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_VUI_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_H264_SPS_VUI_FLAGS_LAYOUT)),
-        f("aspect_ratio_idc", 4, 1, Ty::Enum(&STD_VIDEO_H264_ASPECT_RATIO_IDC_ENUM)),
-        f("sar_width", 8, 1, Ty::U16),
-        f("sar_height", 10, 1, Ty::U16),
-        f("video_format", 12, 1, Ty::U8),
-        f("colour_primaries", 13, 1, Ty::U8),
-        f("transfer_characteristics", 14, 1, Ty::U8),
-        f("matrix_coefficients", 15, 1, Ty::U8),
-        f("num_units_in_tick", 16, 1, Ty::U32),
-        f("time_scale", 20, 1, Ty::U32),
-        f("max_num_reorder_frames", 24, 1, Ty::U8),
-        f("max_dec_frame_buffering", 25, 1, Ty::U8),
-        f("chroma_sample_loc_type_top_field", 26, 1, Ty::U8),
-        f("chroma_sample_loc_type_bottom_field", 27, 1, Ty::U8),
-        f("reserved1", 28, 1, Ty::U32),
-        f("pHrdParameters", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_HRD_PARAMETERS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_H264_SPS_VUI_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "aspect_ratio_idc", at: 4, ty: Ty::Enum(&STD_VIDEO_H264_ASPECT_RATIO_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sar_width", at: 8, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sar_height", at: 10, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "video_format", at: 12, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "colour_primaries", at: 13, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "transfer_characteristics", at: 14, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "matrix_coefficients", at: 15, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "num_units_in_tick", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "time_scale", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "max_num_reorder_frames", at: 24, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "max_dec_frame_buffering", at: 25, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "chroma_sample_loc_type_top_field", at: 26, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "chroma_sample_loc_type_bottom_field", at: 27, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved1", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHrdParameters", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_HRD_PARAMETERS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H264_HRD_PARAMETERS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
@@ -128,11 +125,10 @@ pub static STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_VUI_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH264SpsFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoH264SpsFlags, STD_VIDEO_H264_SPS_FLAGS_LAYOUT, 4);
+structure!(StdVideoH264SpsFlags, STD_VIDEO_H264_SPS_FLAGS_LAYOUT);
 pub static STD_VIDEO_H264_SPS_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoH264SpsFlags",
     size: 4,
@@ -141,22 +137,22 @@ pub static STD_VIDEO_H264_SPS_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("constraint_set0_flag", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("constraint_set1_flag", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("constraint_set2_flag", 0, 1, Ty::Bits { shift: 2, width: 1 }).optional(),
-        f("constraint_set3_flag", 0, 1, Ty::Bits { shift: 3, width: 1 }).optional(),
-        f("constraint_set4_flag", 0, 1, Ty::Bits { shift: 4, width: 1 }).optional(),
-        f("constraint_set5_flag", 0, 1, Ty::Bits { shift: 5, width: 1 }).optional(),
-        f("direct_8x8_inference_flag", 0, 1, Ty::Bits { shift: 6, width: 1 }).optional(),
-        f("mb_adaptive_frame_field_flag", 0, 1, Ty::Bits { shift: 7, width: 1 }).optional(),
-        f("frame_mbs_only_flag", 0, 1, Ty::Bits { shift: 8, width: 1 }).optional(),
-        f("delta_pic_order_always_zero_flag", 0, 1, Ty::Bits { shift: 9, width: 1 }).optional(),
-        f("separate_colour_plane_flag", 0, 1, Ty::Bits { shift: 10, width: 1 }).optional(),
-        f("gaps_in_frame_num_value_allowed_flag", 0, 1, Ty::Bits { shift: 11, width: 1 }).optional(),
-        f("qpprime_y_zero_transform_bypass_flag", 0, 1, Ty::Bits { shift: 12, width: 1 }).optional(),
-        f("frame_cropping_flag", 0, 1, Ty::Bits { shift: 13, width: 1 }).optional(),
-        f("seq_scaling_matrix_present_flag", 0, 1, Ty::Bits { shift: 14, width: 1 }).optional(),
-        f("vui_parameters_present_flag", 0, 1, Ty::Bits { shift: 15, width: 1 }).optional(),
+        Field { name: "constraint_set0_flag", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "constraint_set1_flag", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "constraint_set2_flag", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "constraint_set3_flag", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "constraint_set4_flag", at: 0, ty: Ty::Bits { shift: 4, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "constraint_set5_flag", at: 0, ty: Ty::Bits { shift: 5, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "direct_8x8_inference_flag", at: 0, ty: Ty::Bits { shift: 6, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "mb_adaptive_frame_field_flag", at: 0, ty: Ty::Bits { shift: 7, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "frame_mbs_only_flag", at: 0, ty: Ty::Bits { shift: 8, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "delta_pic_order_always_zero_flag", at: 0, ty: Ty::Bits { shift: 9, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "separate_colour_plane_flag", at: 0, ty: Ty::Bits { shift: 10, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "gaps_in_frame_num_value_allowed_flag", at: 0, ty: Ty::Bits { shift: 11, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "qpprime_y_zero_transform_bypass_flag", at: 0, ty: Ty::Bits { shift: 12, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "frame_cropping_flag", at: 0, ty: Ty::Bits { shift: 13, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "seq_scaling_matrix_present_flag", at: 0, ty: Ty::Bits { shift: 14, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vui_parameters_present_flag", at: 0, ty: Ty::Bits { shift: 15, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -164,14 +160,13 @@ pub static STD_VIDEO_H264_SPS_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH264ScalingLists {
     pub scaling_list_present_mask: u16,
     pub use_default_scaling_matrix_mask: u16,
     pub scaling_list4x4: [[u8; 16]; 6],
     pub scaling_list8x8: [[u8; 64]; 6],
 }
-structure!(StdVideoH264ScalingLists, STD_VIDEO_H264_SCALING_LISTS_LAYOUT, 484);
+structure!(StdVideoH264ScalingLists, STD_VIDEO_H264_SCALING_LISTS_LAYOUT);
 pub static STD_VIDEO_H264_SCALING_LISTS_LAYOUT: Layout = Layout {
     name: "StdVideoH264ScalingLists",
     size: 484,
@@ -180,10 +175,10 @@ pub static STD_VIDEO_H264_SCALING_LISTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("scaling_list_present_mask", 0, 1, Ty::U16),
-        f("use_default_scaling_matrix_mask", 2, 1, Ty::U16),
-        f("ScalingList4x4", 4, 96, Ty::U8),
-        f("ScalingList8x8", 100, 384, Ty::U8),
+        Field { name: "scaling_list_present_mask", at: 0, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "use_default_scaling_matrix_mask", at: 2, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ScalingList4x4", at: 4, ty: Ty::U8, count: 96, is_optional: false, is_extern_sync: false },
+        Field { name: "ScalingList8x8", at: 100, ty: Ty::U8, count: 384, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -191,7 +186,6 @@ pub static STD_VIDEO_H264_SCALING_LISTS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH264SequenceParameterSet {
     pub flags: StdVideoH264SpsFlags,
     pub profile_idc: StdVideoH264ProfileIdc,
@@ -219,7 +213,7 @@ pub struct StdVideoH264SequenceParameterSet {
     pub p_scaling_lists: Ptr<StdVideoH264ScalingLists>,
     pub p_sequence_parameter_set_vui: Ptr<StdVideoH264SequenceParameterSetVui>,
 }
-structure!(StdVideoH264SequenceParameterSet, STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_LAYOUT, 88);
+structure!(StdVideoH264SequenceParameterSet, STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_LAYOUT);
 pub static STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_LAYOUT: Layout = Layout {
     name: "StdVideoH264SequenceParameterSet",
     size: 88,
@@ -228,47 +222,46 @@ pub static STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_H264_SPS_FLAGS_LAYOUT)),
-        f("profile_idc", 4, 1, Ty::Enum(&STD_VIDEO_H264_PROFILE_IDC_ENUM)),
-        f("level_idc", 8, 1, Ty::Enum(&STD_VIDEO_H264_LEVEL_IDC_ENUM)),
-        f("chroma_format_idc", 12, 1, Ty::Enum(&STD_VIDEO_H264_CHROMA_FORMAT_IDC_ENUM)),
-        f("seq_parameter_set_id", 16, 1, Ty::U8),
-        f("bit_depth_luma_minus8", 17, 1, Ty::U8),
-        f("bit_depth_chroma_minus8", 18, 1, Ty::U8),
-        f("log2_max_frame_num_minus4", 19, 1, Ty::U8),
-        f("pic_order_cnt_type", 20, 1, Ty::Enum(&STD_VIDEO_H264_POC_TYPE_ENUM)),
-        f("offset_for_non_ref_pic", 24, 1, Ty::I32),
-        f("offset_for_top_to_bottom_field", 28, 1, Ty::I32),
-        f("log2_max_pic_order_cnt_lsb_minus4", 32, 1, Ty::U8),
-        f("num_ref_frames_in_pic_order_cnt_cycle", 33, 1, Ty::U8),
-        f("max_num_ref_frames", 34, 1, Ty::U8),
-        f("reserved1", 35, 1, Ty::U8),
-        f("pic_width_in_mbs_minus1", 36, 1, Ty::U32),
-        f("pic_height_in_map_units_minus1", 40, 1, Ty::U32),
-        f("frame_crop_left_offset", 44, 1, Ty::U32),
-        f("frame_crop_right_offset", 48, 1, Ty::U32),
-        f("frame_crop_top_offset", 52, 1, Ty::U32),
-        f("frame_crop_bottom_offset", 56, 1, Ty::U32),
-        f("reserved2", 60, 1, Ty::U32),
-        f("pOffsetForRefFrame", 64, 1, Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(here(33, 1)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pScalingLists", 72, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_SCALING_LISTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pSequenceParameterSetVui", 80, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_VUI_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_H264_SPS_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "profile_idc", at: 4, ty: Ty::Enum(&STD_VIDEO_H264_PROFILE_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "level_idc", at: 8, ty: Ty::Enum(&STD_VIDEO_H264_LEVEL_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "chroma_format_idc", at: 12, ty: Ty::Enum(&STD_VIDEO_H264_CHROMA_FORMAT_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "seq_parameter_set_id", at: 16, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bit_depth_luma_minus8", at: 17, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bit_depth_chroma_minus8", at: 18, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "log2_max_frame_num_minus4", at: 19, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pic_order_cnt_type", at: 20, ty: Ty::Enum(&STD_VIDEO_H264_POC_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset_for_non_ref_pic", at: 24, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "offset_for_top_to_bottom_field", at: 28, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "log2_max_pic_order_cnt_lsb_minus4", at: 32, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "num_ref_frames_in_pic_order_cnt_cycle", at: 33, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "max_num_ref_frames", at: 34, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved1", at: 35, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pic_width_in_mbs_minus1", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pic_height_in_map_units_minus1", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "frame_crop_left_offset", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "frame_crop_right_offset", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "frame_crop_top_offset", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "frame_crop_bottom_offset", at: 56, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved2", at: 60, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pOffsetForRefFrame", at: 64, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 33, width: 1 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pScalingLists", at: 72, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_SCALING_LISTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSequenceParameterSetVui", at: 80, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_VUI_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Values(4), len: Len::At(here(33, 1)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 33, width: 1 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 72, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H264_SCALING_LISTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 80, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H264_SEQUENCE_PARAMETER_SET_VUI_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(33, 1)],
+    keep: &[Span { at: 33, size: 1 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH264PpsFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoH264PpsFlags, STD_VIDEO_H264_PPS_FLAGS_LAYOUT, 4);
+structure!(StdVideoH264PpsFlags, STD_VIDEO_H264_PPS_FLAGS_LAYOUT);
 pub static STD_VIDEO_H264_PPS_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoH264PpsFlags",
     size: 4,
@@ -277,14 +270,14 @@ pub static STD_VIDEO_H264_PPS_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("transform_8x8_mode_flag", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("redundant_pic_cnt_present_flag", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("constrained_intra_pred_flag", 0, 1, Ty::Bits { shift: 2, width: 1 }).optional(),
-        f("deblocking_filter_control_present_flag", 0, 1, Ty::Bits { shift: 3, width: 1 }).optional(),
-        f("weighted_pred_flag", 0, 1, Ty::Bits { shift: 4, width: 1 }).optional(),
-        f("bottom_field_pic_order_in_frame_present_flag", 0, 1, Ty::Bits { shift: 5, width: 1 }).optional(),
-        f("entropy_coding_mode_flag", 0, 1, Ty::Bits { shift: 6, width: 1 }).optional(),
-        f("pic_scaling_matrix_present_flag", 0, 1, Ty::Bits { shift: 7, width: 1 }).optional(),
+        Field { name: "transform_8x8_mode_flag", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "redundant_pic_cnt_present_flag", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "constrained_intra_pred_flag", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "deblocking_filter_control_present_flag", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "weighted_pred_flag", at: 0, ty: Ty::Bits { shift: 4, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "bottom_field_pic_order_in_frame_present_flag", at: 0, ty: Ty::Bits { shift: 5, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "entropy_coding_mode_flag", at: 0, ty: Ty::Bits { shift: 6, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pic_scaling_matrix_present_flag", at: 0, ty: Ty::Bits { shift: 7, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -292,7 +285,6 @@ pub static STD_VIDEO_H264_PPS_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH264PictureParameterSet {
     pub flags: StdVideoH264PpsFlags,
     pub seq_parameter_set_id: u8,
@@ -306,7 +298,7 @@ pub struct StdVideoH264PictureParameterSet {
     pub second_chroma_qp_index_offset: i8,
     pub p_scaling_lists: Ptr<StdVideoH264ScalingLists>,
 }
-structure!(StdVideoH264PictureParameterSet, STD_VIDEO_H264_PICTURE_PARAMETER_SET_LAYOUT, 24);
+structure!(StdVideoH264PictureParameterSet, STD_VIDEO_H264_PICTURE_PARAMETER_SET_LAYOUT);
 pub static STD_VIDEO_H264_PICTURE_PARAMETER_SET_LAYOUT: Layout = Layout {
     name: "StdVideoH264PictureParameterSet",
     size: 24,
@@ -315,17 +307,17 @@ pub static STD_VIDEO_H264_PICTURE_PARAMETER_SET_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_H264_PPS_FLAGS_LAYOUT)),
-        f("seq_parameter_set_id", 4, 1, Ty::U8),
-        f("pic_parameter_set_id", 5, 1, Ty::U8),
-        f("num_ref_idx_l0_default_active_minus1", 6, 1, Ty::U8),
-        f("num_ref_idx_l1_default_active_minus1", 7, 1, Ty::U8),
-        f("weighted_bipred_idc", 8, 1, Ty::Enum(&STD_VIDEO_H264_WEIGHTED_BIPRED_IDC_ENUM)),
-        f("pic_init_qp_minus26", 12, 1, Ty::I8),
-        f("pic_init_qs_minus26", 13, 1, Ty::I8),
-        f("chroma_qp_index_offset", 14, 1, Ty::I8),
-        f("second_chroma_qp_index_offset", 15, 1, Ty::I8),
-        f("pScalingLists", 16, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_SCALING_LISTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_H264_PPS_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "seq_parameter_set_id", at: 4, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pic_parameter_set_id", at: 5, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "num_ref_idx_l0_default_active_minus1", at: 6, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "num_ref_idx_l1_default_active_minus1", at: 7, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "weighted_bipred_idc", at: 8, ty: Ty::Enum(&STD_VIDEO_H264_WEIGHTED_BIPRED_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pic_init_qp_minus26", at: 12, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pic_init_qs_minus26", at: 13, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "chroma_qp_index_offset", at: 14, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "second_chroma_qp_index_offset", at: 15, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pScalingLists", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H264_SCALING_LISTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H264_SCALING_LISTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },

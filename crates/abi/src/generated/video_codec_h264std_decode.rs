@@ -2,11 +2,10 @@
 // vulkan_video_codec_h264std_decode.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoDecodeH264PictureInfoFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoDecodeH264PictureInfoFlags, STD_VIDEO_DECODE_H264_PICTURE_INFO_FLAGS_LAYOUT, 4);
+structure!(StdVideoDecodeH264PictureInfoFlags, STD_VIDEO_DECODE_H264_PICTURE_INFO_FLAGS_LAYOUT);
 pub static STD_VIDEO_DECODE_H264_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoDecodeH264PictureInfoFlags",
     size: 4,
@@ -15,12 +14,12 @@ pub static STD_VIDEO_DECODE_H264_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("field_pic_flag", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("is_intra", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("IdrPicFlag", 0, 1, Ty::Bits { shift: 2, width: 1 }).optional(),
-        f("bottom_field_flag", 0, 1, Ty::Bits { shift: 3, width: 1 }).optional(),
-        f("is_reference", 0, 1, Ty::Bits { shift: 4, width: 1 }).optional(),
-        f("complementary_field_pair", 0, 1, Ty::Bits { shift: 5, width: 1 }).optional(),
+        Field { name: "field_pic_flag", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "is_intra", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "IdrPicFlag", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "bottom_field_flag", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "is_reference", at: 0, ty: Ty::Bits { shift: 4, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "complementary_field_pair", at: 0, ty: Ty::Bits { shift: 5, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -28,7 +27,6 @@ pub static STD_VIDEO_DECODE_H264_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoDecodeH264PictureInfo {
     pub flags: StdVideoDecodeH264PictureInfoFlags,
     pub seq_parameter_set_id: u8,
@@ -39,7 +37,7 @@ pub struct StdVideoDecodeH264PictureInfo {
     pub idr_pic_id: u16,
     pub pic_order_cnt: [i32; 2],
 }
-structure!(StdVideoDecodeH264PictureInfo, STD_VIDEO_DECODE_H264_PICTURE_INFO_LAYOUT, 20);
+structure!(StdVideoDecodeH264PictureInfo, STD_VIDEO_DECODE_H264_PICTURE_INFO_LAYOUT);
 pub static STD_VIDEO_DECODE_H264_PICTURE_INFO_LAYOUT: Layout = Layout {
     name: "StdVideoDecodeH264PictureInfo",
     size: 20,
@@ -48,14 +46,14 @@ pub static STD_VIDEO_DECODE_H264_PICTURE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_DECODE_H264_PICTURE_INFO_FLAGS_LAYOUT)),
-        f("seq_parameter_set_id", 4, 1, Ty::U8),
-        f("pic_parameter_set_id", 5, 1, Ty::U8),
-        f("reserved1", 6, 1, Ty::U8),
-        f("reserved2", 7, 1, Ty::U8),
-        f("frame_num", 8, 1, Ty::U16),
-        f("idr_pic_id", 10, 1, Ty::U16),
-        f("PicOrderCnt", 12, 2, Ty::I32),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_DECODE_H264_PICTURE_INFO_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "seq_parameter_set_id", at: 4, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pic_parameter_set_id", at: 5, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved1", at: 6, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved2", at: 7, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "frame_num", at: 8, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "idr_pic_id", at: 10, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "PicOrderCnt", at: 12, ty: Ty::I32, count: 2, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -63,11 +61,10 @@ pub static STD_VIDEO_DECODE_H264_PICTURE_INFO_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoDecodeH264ReferenceInfoFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoDecodeH264ReferenceInfoFlags, STD_VIDEO_DECODE_H264_REFERENCE_INFO_FLAGS_LAYOUT, 4);
+structure!(StdVideoDecodeH264ReferenceInfoFlags, STD_VIDEO_DECODE_H264_REFERENCE_INFO_FLAGS_LAYOUT);
 pub static STD_VIDEO_DECODE_H264_REFERENCE_INFO_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoDecodeH264ReferenceInfoFlags",
     size: 4,
@@ -76,10 +73,10 @@ pub static STD_VIDEO_DECODE_H264_REFERENCE_INFO_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("top_field_flag", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("bottom_field_flag", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("used_for_long_term_reference", 0, 1, Ty::Bits { shift: 2, width: 1 }).optional(),
-        f("is_non_existing", 0, 1, Ty::Bits { shift: 3, width: 1 }).optional(),
+        Field { name: "top_field_flag", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "bottom_field_flag", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "used_for_long_term_reference", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "is_non_existing", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -87,14 +84,13 @@ pub static STD_VIDEO_DECODE_H264_REFERENCE_INFO_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoDecodeH264ReferenceInfo {
     pub flags: StdVideoDecodeH264ReferenceInfoFlags,
     pub frame_num: u16,
     pub reserved: u16,
     pub pic_order_cnt: [i32; 2],
 }
-structure!(StdVideoDecodeH264ReferenceInfo, STD_VIDEO_DECODE_H264_REFERENCE_INFO_LAYOUT, 16);
+structure!(StdVideoDecodeH264ReferenceInfo, STD_VIDEO_DECODE_H264_REFERENCE_INFO_LAYOUT);
 pub static STD_VIDEO_DECODE_H264_REFERENCE_INFO_LAYOUT: Layout = Layout {
     name: "StdVideoDecodeH264ReferenceInfo",
     size: 16,
@@ -103,10 +99,10 @@ pub static STD_VIDEO_DECODE_H264_REFERENCE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_DECODE_H264_REFERENCE_INFO_FLAGS_LAYOUT)),
-        f("FrameNum", 4, 1, Ty::U16),
-        f("reserved", 6, 1, Ty::U16),
-        f("PicOrderCnt", 8, 2, Ty::I32),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_DECODE_H264_REFERENCE_INFO_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "FrameNum", at: 4, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved", at: 6, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "PicOrderCnt", at: 8, ty: Ty::I32, count: 2, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],

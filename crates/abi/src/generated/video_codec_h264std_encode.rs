@@ -2,14 +2,13 @@
 // vulkan_video_codec_h264std_encode.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeH264WeightTableFlags {
     pub luma_weight_l0_flag: u32,
     pub chroma_weight_l0_flag: u32,
     pub luma_weight_l1_flag: u32,
     pub chroma_weight_l1_flag: u32,
 }
-structure!(StdVideoEncodeH264WeightTableFlags, STD_VIDEO_ENCODE_H264_WEIGHT_TABLE_FLAGS_LAYOUT, 16);
+structure!(StdVideoEncodeH264WeightTableFlags, STD_VIDEO_ENCODE_H264_WEIGHT_TABLE_FLAGS_LAYOUT);
 pub static STD_VIDEO_ENCODE_H264_WEIGHT_TABLE_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeH264WeightTableFlags",
     size: 16,
@@ -18,10 +17,10 @@ pub static STD_VIDEO_ENCODE_H264_WEIGHT_TABLE_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("luma_weight_l0_flag", 0, 1, Ty::U32),
-        f("chroma_weight_l0_flag", 4, 1, Ty::U32),
-        f("luma_weight_l1_flag", 8, 1, Ty::U32),
-        f("chroma_weight_l1_flag", 12, 1, Ty::U32),
+        Field { name: "luma_weight_l0_flag", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "chroma_weight_l0_flag", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "luma_weight_l1_flag", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "chroma_weight_l1_flag", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -29,7 +28,6 @@ pub static STD_VIDEO_ENCODE_H264_WEIGHT_TABLE_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeH264WeightTable {
     pub flags: StdVideoEncodeH264WeightTableFlags,
     pub luma_log2_weight_denom: u8,
@@ -43,7 +41,7 @@ pub struct StdVideoEncodeH264WeightTable {
     pub chroma_weight_l1: [[i8; 2]; 32],
     pub chroma_offset_l1: [[i8; 2]; 32],
 }
-structure!(StdVideoEncodeH264WeightTable, STD_VIDEO_ENCODE_H264_WEIGHT_TABLE_LAYOUT, 404);
+structure!(StdVideoEncodeH264WeightTable, STD_VIDEO_ENCODE_H264_WEIGHT_TABLE_LAYOUT);
 pub static STD_VIDEO_ENCODE_H264_WEIGHT_TABLE_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeH264WeightTable",
     size: 404,
@@ -52,29 +50,28 @@ pub static STD_VIDEO_ENCODE_H264_WEIGHT_TABLE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_ENCODE_H264_WEIGHT_TABLE_FLAGS_LAYOUT)),
-        f("luma_log2_weight_denom", 16, 1, Ty::U8),
-        f("chroma_log2_weight_denom", 17, 1, Ty::U8),
-        f("luma_weight_l0", 18, 32, Ty::I8),
-        f("luma_offset_l0", 50, 32, Ty::I8),
-        f("chroma_weight_l0", 82, 64, Ty::I8),
-        f("chroma_offset_l0", 146, 64, Ty::I8),
-        f("luma_weight_l1", 210, 32, Ty::I8),
-        f("luma_offset_l1", 242, 32, Ty::I8),
-        f("chroma_weight_l1", 274, 64, Ty::I8),
-        f("chroma_offset_l1", 338, 64, Ty::I8),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_ENCODE_H264_WEIGHT_TABLE_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "luma_log2_weight_denom", at: 16, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "chroma_log2_weight_denom", at: 17, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "luma_weight_l0", at: 18, ty: Ty::I8, count: 32, is_optional: false, is_extern_sync: false },
+        Field { name: "luma_offset_l0", at: 50, ty: Ty::I8, count: 32, is_optional: false, is_extern_sync: false },
+        Field { name: "chroma_weight_l0", at: 82, ty: Ty::I8, count: 64, is_optional: false, is_extern_sync: false },
+        Field { name: "chroma_offset_l0", at: 146, ty: Ty::I8, count: 64, is_optional: false, is_extern_sync: false },
+        Field { name: "luma_weight_l1", at: 210, ty: Ty::I8, count: 32, is_optional: false, is_extern_sync: false },
+        Field { name: "luma_offset_l1", at: 242, ty: Ty::I8, count: 32, is_optional: false, is_extern_sync: false },
+        Field { name: "chroma_weight_l1", at: 274, ty: Ty::I8, count: 64, is_optional: false, is_extern_sync: false },
+        Field { name: "chroma_offset_l1", at: 338, ty: Ty::I8, count: 64, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(402, 2)],
+    gaps: &[Span { at: 402, size: 2 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeH264SliceHeaderFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoEncodeH264SliceHeaderFlags, STD_VIDEO_ENCODE_H264_SLICE_HEADER_FLAGS_LAYOUT, 4);
+structure!(StdVideoEncodeH264SliceHeaderFlags, STD_VIDEO_ENCODE_H264_SLICE_HEADER_FLAGS_LAYOUT);
 pub static STD_VIDEO_ENCODE_H264_SLICE_HEADER_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeH264SliceHeaderFlags",
     size: 4,
@@ -83,9 +80,9 @@ pub static STD_VIDEO_ENCODE_H264_SLICE_HEADER_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("direct_spatial_mv_pred_flag", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("num_ref_idx_active_override_flag", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 2, width: 30 }).optional(),
+        Field { name: "direct_spatial_mv_pred_flag", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "num_ref_idx_active_override_flag", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 2, width: 30 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -93,11 +90,10 @@ pub static STD_VIDEO_ENCODE_H264_SLICE_HEADER_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeH264PictureInfoFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoEncodeH264PictureInfoFlags, STD_VIDEO_ENCODE_H264_PICTURE_INFO_FLAGS_LAYOUT, 4);
+structure!(StdVideoEncodeH264PictureInfoFlags, STD_VIDEO_ENCODE_H264_PICTURE_INFO_FLAGS_LAYOUT);
 pub static STD_VIDEO_ENCODE_H264_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeH264PictureInfoFlags",
     size: 4,
@@ -106,12 +102,12 @@ pub static STD_VIDEO_ENCODE_H264_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("IdrPicFlag", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("is_reference", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("no_output_of_prior_pics_flag", 0, 1, Ty::Bits { shift: 2, width: 1 }).optional(),
-        f("long_term_reference_flag", 0, 1, Ty::Bits { shift: 3, width: 1 }).optional(),
-        f("adaptive_ref_pic_marking_mode_flag", 0, 1, Ty::Bits { shift: 4, width: 1 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 5, width: 27 }).optional(),
+        Field { name: "IdrPicFlag", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "is_reference", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "no_output_of_prior_pics_flag", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "long_term_reference_flag", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "adaptive_ref_pic_marking_mode_flag", at: 0, ty: Ty::Bits { shift: 4, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 5, width: 27 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -119,11 +115,10 @@ pub static STD_VIDEO_ENCODE_H264_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeH264ReferenceInfoFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoEncodeH264ReferenceInfoFlags, STD_VIDEO_ENCODE_H264_REFERENCE_INFO_FLAGS_LAYOUT, 4);
+structure!(StdVideoEncodeH264ReferenceInfoFlags, STD_VIDEO_ENCODE_H264_REFERENCE_INFO_FLAGS_LAYOUT);
 pub static STD_VIDEO_ENCODE_H264_REFERENCE_INFO_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeH264ReferenceInfoFlags",
     size: 4,
@@ -132,8 +127,8 @@ pub static STD_VIDEO_ENCODE_H264_REFERENCE_INFO_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("used_for_long_term_reference", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 1, width: 31 }).optional(),
+        Field { name: "used_for_long_term_reference", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 1, width: 31 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -141,11 +136,10 @@ pub static STD_VIDEO_ENCODE_H264_REFERENCE_INFO_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeH264ReferenceListsInfoFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoEncodeH264ReferenceListsInfoFlags, STD_VIDEO_ENCODE_H264_REFERENCE_LISTS_INFO_FLAGS_LAYOUT, 4);
+structure!(StdVideoEncodeH264ReferenceListsInfoFlags, STD_VIDEO_ENCODE_H264_REFERENCE_LISTS_INFO_FLAGS_LAYOUT);
 pub static STD_VIDEO_ENCODE_H264_REFERENCE_LISTS_INFO_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeH264ReferenceListsInfoFlags",
     size: 4,
@@ -154,9 +148,9 @@ pub static STD_VIDEO_ENCODE_H264_REFERENCE_LISTS_INFO_FLAGS_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("ref_pic_list_modification_flag_l0", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("ref_pic_list_modification_flag_l1", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 2, width: 30 }).optional(),
+        Field { name: "ref_pic_list_modification_flag_l0", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "ref_pic_list_modification_flag_l1", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 2, width: 30 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -164,13 +158,12 @@ pub static STD_VIDEO_ENCODE_H264_REFERENCE_LISTS_INFO_FLAGS_LAYOUT: Layout = Lay
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeH264RefListModEntry {
     pub modification_of_pic_nums_idc: StdVideoH264ModificationOfPicNumsIdc,
     pub abs_diff_pic_num_minus1: u16,
     pub long_term_pic_num: u16,
 }
-structure!(StdVideoEncodeH264RefListModEntry, STD_VIDEO_ENCODE_H264_REF_LIST_MOD_ENTRY_LAYOUT, 8);
+structure!(StdVideoEncodeH264RefListModEntry, STD_VIDEO_ENCODE_H264_REF_LIST_MOD_ENTRY_LAYOUT);
 pub static STD_VIDEO_ENCODE_H264_REF_LIST_MOD_ENTRY_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeH264RefListModEntry",
     size: 8,
@@ -179,9 +172,9 @@ pub static STD_VIDEO_ENCODE_H264_REF_LIST_MOD_ENTRY_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("modification_of_pic_nums_idc", 0, 1, Ty::Enum(&STD_VIDEO_H264_MODIFICATION_OF_PIC_NUMS_IDC_ENUM)),
-        f("abs_diff_pic_num_minus1", 4, 1, Ty::U16),
-        f("long_term_pic_num", 6, 1, Ty::U16),
+        Field { name: "modification_of_pic_nums_idc", at: 0, ty: Ty::Enum(&STD_VIDEO_H264_MODIFICATION_OF_PIC_NUMS_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "abs_diff_pic_num_minus1", at: 4, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "long_term_pic_num", at: 6, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -189,7 +182,6 @@ pub static STD_VIDEO_ENCODE_H264_REF_LIST_MOD_ENTRY_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeH264RefPicMarkingEntry {
     pub memory_management_control_operation: StdVideoH264MemMgmtControlOp,
     pub difference_of_pic_nums_minus1: u16,
@@ -197,7 +189,7 @@ pub struct StdVideoEncodeH264RefPicMarkingEntry {
     pub long_term_frame_idx: u16,
     pub max_long_term_frame_idx_plus1: u16,
 }
-structure!(StdVideoEncodeH264RefPicMarkingEntry, STD_VIDEO_ENCODE_H264_REF_PIC_MARKING_ENTRY_LAYOUT, 12);
+structure!(StdVideoEncodeH264RefPicMarkingEntry, STD_VIDEO_ENCODE_H264_REF_PIC_MARKING_ENTRY_LAYOUT);
 pub static STD_VIDEO_ENCODE_H264_REF_PIC_MARKING_ENTRY_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeH264RefPicMarkingEntry",
     size: 12,
@@ -206,11 +198,11 @@ pub static STD_VIDEO_ENCODE_H264_REF_PIC_MARKING_ENTRY_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("memory_management_control_operation", 0, 1, Ty::Enum(&STD_VIDEO_H264_MEM_MGMT_CONTROL_OP_ENUM)),
-        f("difference_of_pic_nums_minus1", 4, 1, Ty::U16),
-        f("long_term_pic_num", 6, 1, Ty::U16),
-        f("long_term_frame_idx", 8, 1, Ty::U16),
-        f("max_long_term_frame_idx_plus1", 10, 1, Ty::U16),
+        Field { name: "memory_management_control_operation", at: 0, ty: Ty::Enum(&STD_VIDEO_H264_MEM_MGMT_CONTROL_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "difference_of_pic_nums_minus1", at: 4, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "long_term_pic_num", at: 6, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "long_term_frame_idx", at: 8, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "max_long_term_frame_idx_plus1", at: 10, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -218,7 +210,6 @@ pub static STD_VIDEO_ENCODE_H264_REF_PIC_MARKING_ENTRY_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeH264ReferenceListsInfo {
     pub flags: StdVideoEncodeH264ReferenceListsInfoFlags,
     pub num_ref_idx_l0_active_minus1: u8,
@@ -233,7 +224,7 @@ pub struct StdVideoEncodeH264ReferenceListsInfo {
     pub p_ref_list1_mod_operations: Ptr<StdVideoEncodeH264RefListModEntry>,
     pub p_ref_pic_marking_operations: Ptr<StdVideoEncodeH264RefPicMarkingEntry>,
 }
-structure!(StdVideoEncodeH264ReferenceListsInfo, STD_VIDEO_ENCODE_H264_REFERENCE_LISTS_INFO_LAYOUT, 104);
+structure!(StdVideoEncodeH264ReferenceListsInfo, STD_VIDEO_ENCODE_H264_REFERENCE_LISTS_INFO_LAYOUT);
 pub static STD_VIDEO_ENCODE_H264_REFERENCE_LISTS_INFO_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeH264ReferenceListsInfo",
     size: 104,
@@ -242,30 +233,29 @@ pub static STD_VIDEO_ENCODE_H264_REFERENCE_LISTS_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_ENCODE_H264_REFERENCE_LISTS_INFO_FLAGS_LAYOUT)),
-        f("num_ref_idx_l0_active_minus1", 4, 1, Ty::U8),
-        f("num_ref_idx_l1_active_minus1", 5, 1, Ty::U8),
-        f("RefPicList0", 6, 32, Ty::U8),
-        f("RefPicList1", 38, 32, Ty::U8),
-        f("refList0ModOpCount", 70, 1, Ty::U8),
-        f("refList1ModOpCount", 71, 1, Ty::U8),
-        f("refPicMarkingOpCount", 72, 1, Ty::U8),
-        f("reserved1", 73, 7, Ty::U8),
-        f("pRefList0ModOperations", 80, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REF_LIST_MOD_ENTRY_LAYOUT), len: Len::At(here(70, 1)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pRefList1ModOperations", 88, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REF_LIST_MOD_ENTRY_LAYOUT), len: Len::At(here(71, 1)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pRefPicMarkingOperations", 96, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REF_PIC_MARKING_ENTRY_LAYOUT), len: Len::At(here(72, 1)), read: Read::Always, direction: Direction::In, stride: None })),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_ENCODE_H264_REFERENCE_LISTS_INFO_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "num_ref_idx_l0_active_minus1", at: 4, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "num_ref_idx_l1_active_minus1", at: 5, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "RefPicList0", at: 6, ty: Ty::U8, count: 32, is_optional: false, is_extern_sync: false },
+        Field { name: "RefPicList1", at: 38, ty: Ty::U8, count: 32, is_optional: false, is_extern_sync: false },
+        Field { name: "refList0ModOpCount", at: 70, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "refList1ModOpCount", at: 71, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "refPicMarkingOpCount", at: 72, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved1", at: 73, ty: Ty::U8, count: 7, is_optional: false, is_extern_sync: false },
+        Field { name: "pRefList0ModOperations", at: 80, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REF_LIST_MOD_ENTRY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 70, width: 1 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRefList1ModOperations", at: 88, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REF_LIST_MOD_ENTRY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 71, width: 1 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRefPicMarkingOperations", at: 96, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REF_PIC_MARKING_ENTRY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 72, width: 1 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 80, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REF_LIST_MOD_ENTRY_LAYOUT), len: Len::At(here(70, 1)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 88, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REF_LIST_MOD_ENTRY_LAYOUT), len: Len::At(here(71, 1)), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 96, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REF_PIC_MARKING_ENTRY_LAYOUT), len: Len::At(here(72, 1)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 80, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REF_LIST_MOD_ENTRY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 70, width: 1 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 88, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REF_LIST_MOD_ENTRY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 71, width: 1 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 96, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REF_PIC_MARKING_ENTRY_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 72, width: 1 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(70, 1), s(71, 1), s(72, 1)],
+    keep: &[Span { at: 70, size: 1 }, Span { at: 71, size: 1 }, Span { at: 72, size: 1 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeH264PictureInfo {
     pub flags: StdVideoEncodeH264PictureInfoFlags,
     pub seq_parameter_set_id: u8,
@@ -278,7 +268,7 @@ pub struct StdVideoEncodeH264PictureInfo {
     pub reserved1: [u8; 3],
     pub p_ref_lists: Ptr<StdVideoEncodeH264ReferenceListsInfo>,
 }
-structure!(StdVideoEncodeH264PictureInfo, STD_VIDEO_ENCODE_H264_PICTURE_INFO_LAYOUT, 32);
+structure!(StdVideoEncodeH264PictureInfo, STD_VIDEO_ENCODE_H264_PICTURE_INFO_LAYOUT);
 pub static STD_VIDEO_ENCODE_H264_PICTURE_INFO_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeH264PictureInfo",
     size: 32,
@@ -287,16 +277,16 @@ pub static STD_VIDEO_ENCODE_H264_PICTURE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_ENCODE_H264_PICTURE_INFO_FLAGS_LAYOUT)),
-        f("seq_parameter_set_id", 4, 1, Ty::U8),
-        f("pic_parameter_set_id", 5, 1, Ty::U8),
-        f("idr_pic_id", 6, 1, Ty::U16),
-        f("primary_pic_type", 8, 1, Ty::Enum(&STD_VIDEO_H264_PICTURE_TYPE_ENUM)),
-        f("frame_num", 12, 1, Ty::U32),
-        f("PicOrderCnt", 16, 1, Ty::I32),
-        f("temporal_id", 20, 1, Ty::U8),
-        f("reserved1", 21, 3, Ty::U8),
-        f("pRefLists", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REFERENCE_LISTS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_ENCODE_H264_PICTURE_INFO_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "seq_parameter_set_id", at: 4, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pic_parameter_set_id", at: 5, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "idr_pic_id", at: 6, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "primary_pic_type", at: 8, ty: Ty::Enum(&STD_VIDEO_H264_PICTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "frame_num", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "PicOrderCnt", at: 16, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "temporal_id", at: 20, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved1", at: 21, ty: Ty::U8, count: 3, is_optional: false, is_extern_sync: false },
+        Field { name: "pRefLists", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REFERENCE_LISTS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_REFERENCE_LISTS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
@@ -306,7 +296,6 @@ pub static STD_VIDEO_ENCODE_H264_PICTURE_INFO_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeH264ReferenceInfo {
     pub flags: StdVideoEncodeH264ReferenceInfoFlags,
     pub primary_pic_type: StdVideoH264PictureType,
@@ -316,7 +305,7 @@ pub struct StdVideoEncodeH264ReferenceInfo {
     pub long_term_frame_idx: u16,
     pub temporal_id: u8,
 }
-structure!(StdVideoEncodeH264ReferenceInfo, STD_VIDEO_ENCODE_H264_REFERENCE_INFO_LAYOUT, 24);
+structure!(StdVideoEncodeH264ReferenceInfo, STD_VIDEO_ENCODE_H264_REFERENCE_INFO_LAYOUT);
 pub static STD_VIDEO_ENCODE_H264_REFERENCE_INFO_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeH264ReferenceInfo",
     size: 24,
@@ -325,21 +314,20 @@ pub static STD_VIDEO_ENCODE_H264_REFERENCE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_ENCODE_H264_REFERENCE_INFO_FLAGS_LAYOUT)),
-        f("primary_pic_type", 4, 1, Ty::Enum(&STD_VIDEO_H264_PICTURE_TYPE_ENUM)),
-        f("FrameNum", 8, 1, Ty::U32),
-        f("PicOrderCnt", 12, 1, Ty::I32),
-        f("long_term_pic_num", 16, 1, Ty::U16),
-        f("long_term_frame_idx", 18, 1, Ty::U16),
-        f("temporal_id", 20, 1, Ty::U8),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_ENCODE_H264_REFERENCE_INFO_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "primary_pic_type", at: 4, ty: Ty::Enum(&STD_VIDEO_H264_PICTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "FrameNum", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "PicOrderCnt", at: 12, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "long_term_pic_num", at: 16, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "long_term_frame_idx", at: 18, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "temporal_id", at: 20, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(21, 3)],
+    gaps: &[Span { at: 21, size: 3 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeH264SliceHeader {
     pub flags: StdVideoEncodeH264SliceHeaderFlags,
     pub first_mb_in_slice: u32,
@@ -352,7 +340,7 @@ pub struct StdVideoEncodeH264SliceHeader {
     pub disable_deblocking_filter_idc: StdVideoH264DisableDeblockingFilterIdc,
     pub p_weight_table: Ptr<StdVideoEncodeH264WeightTable>,
 }
-structure!(StdVideoEncodeH264SliceHeader, STD_VIDEO_ENCODE_H264_SLICE_HEADER_LAYOUT, 32);
+structure!(StdVideoEncodeH264SliceHeader, STD_VIDEO_ENCODE_H264_SLICE_HEADER_LAYOUT);
 pub static STD_VIDEO_ENCODE_H264_SLICE_HEADER_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeH264SliceHeader",
     size: 32,
@@ -361,16 +349,16 @@ pub static STD_VIDEO_ENCODE_H264_SLICE_HEADER_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_ENCODE_H264_SLICE_HEADER_FLAGS_LAYOUT)),
-        f("first_mb_in_slice", 4, 1, Ty::U32),
-        f("slice_type", 8, 1, Ty::Enum(&STD_VIDEO_H264_SLICE_TYPE_ENUM)),
-        f("slice_alpha_c0_offset_div2", 12, 1, Ty::I8),
-        f("slice_beta_offset_div2", 13, 1, Ty::I8),
-        f("slice_qp_delta", 14, 1, Ty::I8),
-        f("reserved1", 15, 1, Ty::U8),
-        f("cabac_init_idc", 16, 1, Ty::Enum(&STD_VIDEO_H264_CABAC_INIT_IDC_ENUM)),
-        f("disable_deblocking_filter_idc", 20, 1, Ty::Enum(&STD_VIDEO_H264_DISABLE_DEBLOCKING_FILTER_IDC_ENUM)),
-        f("pWeightTable", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_WEIGHT_TABLE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_ENCODE_H264_SLICE_HEADER_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "first_mb_in_slice", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "slice_type", at: 8, ty: Ty::Enum(&STD_VIDEO_H264_SLICE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "slice_alpha_c0_offset_div2", at: 12, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "slice_beta_offset_div2", at: 13, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "slice_qp_delta", at: 14, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved1", at: 15, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cabac_init_idc", at: 16, ty: Ty::Enum(&STD_VIDEO_H264_CABAC_INIT_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "disable_deblocking_filter_idc", at: 20, ty: Ty::Enum(&STD_VIDEO_H264_DISABLE_DEBLOCKING_FILTER_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pWeightTable", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_WEIGHT_TABLE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H264_WEIGHT_TABLE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },

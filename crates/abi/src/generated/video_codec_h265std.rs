@@ -2,13 +2,12 @@
 // vulkan_video_codec_h265std.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH265DecPicBufMgr {
     pub max_latency_increase_plus1: [u32; 7],
     pub max_dec_pic_buffering_minus1: [u8; 7],
     pub max_num_reorder_pics: [u8; 7],
 }
-structure!(StdVideoH265DecPicBufMgr, STD_VIDEO_H265_DEC_PIC_BUF_MGR_LAYOUT, 44);
+structure!(StdVideoH265DecPicBufMgr, STD_VIDEO_H265_DEC_PIC_BUF_MGR_LAYOUT);
 pub static STD_VIDEO_H265_DEC_PIC_BUF_MGR_LAYOUT: Layout = Layout {
     name: "StdVideoH265DecPicBufMgr",
     size: 44,
@@ -17,17 +16,16 @@ pub static STD_VIDEO_H265_DEC_PIC_BUF_MGR_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("max_latency_increase_plus1", 0, 7, Ty::U32),
-        f("max_dec_pic_buffering_minus1", 28, 7, Ty::U8),
-        f("max_num_reorder_pics", 35, 7, Ty::U8),
+        Field { name: "max_latency_increase_plus1", at: 0, ty: Ty::U32, count: 7, is_optional: false, is_extern_sync: false },
+        Field { name: "max_dec_pic_buffering_minus1", at: 28, ty: Ty::U8, count: 7, is_optional: false, is_extern_sync: false },
+        Field { name: "max_num_reorder_pics", at: 35, ty: Ty::U8, count: 7, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(42, 2)],
+    gaps: &[Span { at: 42, size: 2 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH265SubLayerHrdParameters {
     pub bit_rate_value_minus1: [u32; 32],
     pub cpb_size_value_minus1: [u32; 32],
@@ -35,7 +33,7 @@ pub struct StdVideoH265SubLayerHrdParameters {
     pub bit_rate_du_value_minus1: [u32; 32],
     pub cbr_flag: u32,
 }
-structure!(StdVideoH265SubLayerHrdParameters, STD_VIDEO_H265_SUB_LAYER_HRD_PARAMETERS_LAYOUT, 516);
+structure!(StdVideoH265SubLayerHrdParameters, STD_VIDEO_H265_SUB_LAYER_HRD_PARAMETERS_LAYOUT);
 pub static STD_VIDEO_H265_SUB_LAYER_HRD_PARAMETERS_LAYOUT: Layout = Layout {
     name: "StdVideoH265SubLayerHrdParameters",
     size: 516,
@@ -44,11 +42,11 @@ pub static STD_VIDEO_H265_SUB_LAYER_HRD_PARAMETERS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("bit_rate_value_minus1", 0, 32, Ty::U32),
-        f("cpb_size_value_minus1", 128, 32, Ty::U32),
-        f("cpb_size_du_value_minus1", 256, 32, Ty::U32),
-        f("bit_rate_du_value_minus1", 384, 32, Ty::U32),
-        f("cbr_flag", 512, 1, Ty::U32),
+        Field { name: "bit_rate_value_minus1", at: 0, ty: Ty::U32, count: 32, is_optional: false, is_extern_sync: false },
+        Field { name: "cpb_size_value_minus1", at: 128, ty: Ty::U32, count: 32, is_optional: false, is_extern_sync: false },
+        Field { name: "cpb_size_du_value_minus1", at: 256, ty: Ty::U32, count: 32, is_optional: false, is_extern_sync: false },
+        Field { name: "bit_rate_du_value_minus1", at: 384, ty: Ty::U32, count: 32, is_optional: false, is_extern_sync: false },
+        Field { name: "cbr_flag", at: 512, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -56,11 +54,10 @@ pub static STD_VIDEO_H265_SUB_LAYER_HRD_PARAMETERS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH265HrdFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoH265HrdFlags, STD_VIDEO_H265_HRD_FLAGS_LAYOUT, 4);
+structure!(StdVideoH265HrdFlags, STD_VIDEO_H265_HRD_FLAGS_LAYOUT);
 pub static STD_VIDEO_H265_HRD_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoH265HrdFlags",
     size: 4,
@@ -69,13 +66,13 @@ pub static STD_VIDEO_H265_HRD_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("nal_hrd_parameters_present_flag", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("vcl_hrd_parameters_present_flag", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("sub_pic_hrd_params_present_flag", 0, 1, Ty::Bits { shift: 2, width: 1 }).optional(),
-        f("sub_pic_cpb_params_in_pic_timing_sei_flag", 0, 1, Ty::Bits { shift: 3, width: 1 }).optional(),
-        f("fixed_pic_rate_general_flag", 0, 1, Ty::Bits { shift: 4, width: 8 }).optional(),
-        f("fixed_pic_rate_within_cvs_flag", 0, 1, Ty::Bits { shift: 12, width: 8 }).optional(),
-        f("low_delay_hrd_flag", 0, 1, Ty::Bits { shift: 20, width: 8 }).optional(),
+        Field { name: "nal_hrd_parameters_present_flag", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vcl_hrd_parameters_present_flag", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sub_pic_hrd_params_present_flag", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sub_pic_cpb_params_in_pic_timing_sei_flag", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "fixed_pic_rate_general_flag", at: 0, ty: Ty::Bits { shift: 4, width: 8 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "fixed_pic_rate_within_cvs_flag", at: 0, ty: Ty::Bits { shift: 12, width: 8 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "low_delay_hrd_flag", at: 0, ty: Ty::Bits { shift: 20, width: 8 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -83,7 +80,6 @@ pub static STD_VIDEO_H265_HRD_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH265HrdParameters {
     pub flags: StdVideoH265HrdFlags,
     pub tick_divisor_minus2: u8,
@@ -101,7 +97,7 @@ pub struct StdVideoH265HrdParameters {
     pub p_sub_layer_hrd_parameters_nal: Ptr<StdVideoH265SubLayerHrdParameters>,
     pub p_sub_layer_hrd_parameters_vcl: Ptr<StdVideoH265SubLayerHrdParameters>,
 }
-structure!(StdVideoH265HrdParameters, STD_VIDEO_H265_HRD_PARAMETERS_LAYOUT, 56);
+structure!(StdVideoH265HrdParameters, STD_VIDEO_H265_HRD_PARAMETERS_LAYOUT);
 pub static STD_VIDEO_H265_HRD_PARAMETERS_LAYOUT: Layout = Layout {
     name: "StdVideoH265HrdParameters",
     size: 56,
@@ -110,21 +106,21 @@ pub static STD_VIDEO_H265_HRD_PARAMETERS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_H265_HRD_FLAGS_LAYOUT)),
-        f("tick_divisor_minus2", 4, 1, Ty::U8),
-        f("du_cpb_removal_delay_increment_length_minus1", 5, 1, Ty::U8),
-        f("dpb_output_delay_du_length_minus1", 6, 1, Ty::U8),
-        f("bit_rate_scale", 7, 1, Ty::U8),
-        f("cpb_size_scale", 8, 1, Ty::U8),
-        f("cpb_size_du_scale", 9, 1, Ty::U8),
-        f("initial_cpb_removal_delay_length_minus1", 10, 1, Ty::U8),
-        f("au_cpb_removal_delay_length_minus1", 11, 1, Ty::U8),
-        f("dpb_output_delay_length_minus1", 12, 1, Ty::U8),
-        f("cpb_cnt_minus1", 13, 7, Ty::U8),
-        f("elemental_duration_in_tc_minus1", 20, 7, Ty::U16),
-        f("reserved", 34, 3, Ty::U16),
-        f("pSubLayerHrdParametersNal", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_SUB_LAYER_HRD_PARAMETERS_LAYOUT), len: Len::Rule(LenRule::SubLayers), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pSubLayerHrdParametersVcl", 48, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_SUB_LAYER_HRD_PARAMETERS_LAYOUT), len: Len::Rule(LenRule::SubLayers), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_H265_HRD_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tick_divisor_minus2", at: 4, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "du_cpb_removal_delay_increment_length_minus1", at: 5, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dpb_output_delay_du_length_minus1", at: 6, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bit_rate_scale", at: 7, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cpb_size_scale", at: 8, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cpb_size_du_scale", at: 9, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "initial_cpb_removal_delay_length_minus1", at: 10, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "au_cpb_removal_delay_length_minus1", at: 11, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "dpb_output_delay_length_minus1", at: 12, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cpb_cnt_minus1", at: 13, ty: Ty::U8, count: 7, is_optional: false, is_extern_sync: false },
+        Field { name: "elemental_duration_in_tc_minus1", at: 20, ty: Ty::U16, count: 7, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved", at: 34, ty: Ty::U16, count: 3, is_optional: false, is_extern_sync: false },
+        Field { name: "pSubLayerHrdParametersNal", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_SUB_LAYER_HRD_PARAMETERS_LAYOUT), len: Len::Rule(LenRule::SubLayers), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSubLayerHrdParametersVcl", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_SUB_LAYER_HRD_PARAMETERS_LAYOUT), len: Len::Rule(LenRule::SubLayers), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_SUB_LAYER_HRD_PARAMETERS_LAYOUT), len: Len::Rule(LenRule::SubLayers), read: Read::Always, direction: Direction::In, stride: None } },
@@ -135,11 +131,10 @@ pub static STD_VIDEO_H265_HRD_PARAMETERS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH265VpsFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoH265VpsFlags, STD_VIDEO_H265_VPS_FLAGS_LAYOUT, 4);
+structure!(StdVideoH265VpsFlags, STD_VIDEO_H265_VPS_FLAGS_LAYOUT);
 pub static STD_VIDEO_H265_VPS_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoH265VpsFlags",
     size: 4,
@@ -148,10 +143,10 @@ pub static STD_VIDEO_H265_VPS_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("vps_temporal_id_nesting_flag", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("vps_sub_layer_ordering_info_present_flag", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("vps_timing_info_present_flag", 0, 1, Ty::Bits { shift: 2, width: 1 }).optional(),
-        f("vps_poc_proportional_to_timing_flag", 0, 1, Ty::Bits { shift: 3, width: 1 }).optional(),
+        Field { name: "vps_temporal_id_nesting_flag", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vps_sub_layer_ordering_info_present_flag", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vps_timing_info_present_flag", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vps_poc_proportional_to_timing_flag", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -159,11 +154,10 @@ pub static STD_VIDEO_H265_VPS_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH265ProfileTierLevelFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoH265ProfileTierLevelFlags, STD_VIDEO_H265_PROFILE_TIER_LEVEL_FLAGS_LAYOUT, 4);
+structure!(StdVideoH265ProfileTierLevelFlags, STD_VIDEO_H265_PROFILE_TIER_LEVEL_FLAGS_LAYOUT);
 pub static STD_VIDEO_H265_PROFILE_TIER_LEVEL_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoH265ProfileTierLevelFlags",
     size: 4,
@@ -172,11 +166,11 @@ pub static STD_VIDEO_H265_PROFILE_TIER_LEVEL_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("general_tier_flag", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("general_progressive_source_flag", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("general_interlaced_source_flag", 0, 1, Ty::Bits { shift: 2, width: 1 }).optional(),
-        f("general_non_packed_constraint_flag", 0, 1, Ty::Bits { shift: 3, width: 1 }).optional(),
-        f("general_frame_only_constraint_flag", 0, 1, Ty::Bits { shift: 4, width: 1 }).optional(),
+        Field { name: "general_tier_flag", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "general_progressive_source_flag", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "general_interlaced_source_flag", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "general_non_packed_constraint_flag", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "general_frame_only_constraint_flag", at: 0, ty: Ty::Bits { shift: 4, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -184,13 +178,12 @@ pub static STD_VIDEO_H265_PROFILE_TIER_LEVEL_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH265ProfileTierLevel {
     pub flags: StdVideoH265ProfileTierLevelFlags,
     pub general_profile_idc: StdVideoH265ProfileIdc,
     pub general_level_idc: StdVideoH265LevelIdc,
 }
-structure!(StdVideoH265ProfileTierLevel, STD_VIDEO_H265_PROFILE_TIER_LEVEL_LAYOUT, 12);
+structure!(StdVideoH265ProfileTierLevel, STD_VIDEO_H265_PROFILE_TIER_LEVEL_LAYOUT);
 pub static STD_VIDEO_H265_PROFILE_TIER_LEVEL_LAYOUT: Layout = Layout {
     name: "StdVideoH265ProfileTierLevel",
     size: 12,
@@ -199,9 +192,9 @@ pub static STD_VIDEO_H265_PROFILE_TIER_LEVEL_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_H265_PROFILE_TIER_LEVEL_FLAGS_LAYOUT)),
-        f("general_profile_idc", 4, 1, Ty::Enum(&STD_VIDEO_H265_PROFILE_IDC_ENUM)),
-        f("general_level_idc", 8, 1, Ty::Enum(&STD_VIDEO_H265_LEVEL_IDC_ENUM)),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_H265_PROFILE_TIER_LEVEL_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "general_profile_idc", at: 4, ty: Ty::Enum(&STD_VIDEO_H265_PROFILE_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "general_level_idc", at: 8, ty: Ty::Enum(&STD_VIDEO_H265_LEVEL_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -209,7 +202,6 @@ pub static STD_VIDEO_H265_PROFILE_TIER_LEVEL_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH265VideoParameterSet {
     pub flags: StdVideoH265VpsFlags,
     pub vps_video_parameter_set_id: u8,
@@ -224,7 +216,7 @@ pub struct StdVideoH265VideoParameterSet {
     pub p_hrd_parameters: Ptr<StdVideoH265HrdParameters>,
     pub p_profile_tier_level: Ptr<StdVideoH265ProfileTierLevel>,
 }
-structure!(StdVideoH265VideoParameterSet, STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT, 48);
+structure!(StdVideoH265VideoParameterSet, STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT);
 pub static STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT: Layout = Layout {
     name: "StdVideoH265VideoParameterSet",
     size: 48,
@@ -233,18 +225,18 @@ pub static STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_H265_VPS_FLAGS_LAYOUT)),
-        f("vps_video_parameter_set_id", 4, 1, Ty::U8),
-        f("vps_max_sub_layers_minus1", 5, 1, Ty::U8),
-        f("reserved1", 6, 1, Ty::U8),
-        f("reserved2", 7, 1, Ty::U8),
-        f("vps_num_units_in_tick", 8, 1, Ty::U32),
-        f("vps_time_scale", 12, 1, Ty::U32),
-        f("vps_num_ticks_poc_diff_one_minus1", 16, 1, Ty::U32),
-        f("reserved3", 20, 1, Ty::U32),
-        f("pDecPicBufMgr", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_DEC_PIC_BUF_MGR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pHrdParameters", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_HRD_PARAMETERS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pProfileTierLevel", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_PROFILE_TIER_LEVEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_H265_VPS_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vps_video_parameter_set_id", at: 4, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vps_max_sub_layers_minus1", at: 5, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved1", at: 6, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved2", at: 7, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vps_num_units_in_tick", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vps_time_scale", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vps_num_ticks_poc_diff_one_minus1", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved3", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDecPicBufMgr", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_DEC_PIC_BUF_MGR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pHrdParameters", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_HRD_PARAMETERS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pProfileTierLevel", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_PROFILE_TIER_LEVEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_DEC_PIC_BUF_MGR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
@@ -256,7 +248,6 @@ pub static STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH265ScalingLists {
     pub scaling_list4x4: [[u8; 16]; 6],
     pub scaling_list8x8: [[u8; 64]; 6],
@@ -265,7 +256,7 @@ pub struct StdVideoH265ScalingLists {
     pub scaling_list_dc_coef16x16: [u8; 6],
     pub scaling_list_dc_coef32x32: [u8; 2],
 }
-structure!(StdVideoH265ScalingLists, STD_VIDEO_H265_SCALING_LISTS_LAYOUT, 1000);
+structure!(StdVideoH265ScalingLists, STD_VIDEO_H265_SCALING_LISTS_LAYOUT);
 pub static STD_VIDEO_H265_SCALING_LISTS_LAYOUT: Layout = Layout {
     name: "StdVideoH265ScalingLists",
     size: 1000,
@@ -274,12 +265,12 @@ pub static STD_VIDEO_H265_SCALING_LISTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("ScalingList4x4", 0, 96, Ty::U8),
-        f("ScalingList8x8", 96, 384, Ty::U8),
-        f("ScalingList16x16", 480, 384, Ty::U8),
-        f("ScalingList32x32", 864, 128, Ty::U8),
-        f("ScalingListDCCoef16x16", 992, 6, Ty::U8),
-        f("ScalingListDCCoef32x32", 998, 2, Ty::U8),
+        Field { name: "ScalingList4x4", at: 0, ty: Ty::U8, count: 96, is_optional: false, is_extern_sync: false },
+        Field { name: "ScalingList8x8", at: 96, ty: Ty::U8, count: 384, is_optional: false, is_extern_sync: false },
+        Field { name: "ScalingList16x16", at: 480, ty: Ty::U8, count: 384, is_optional: false, is_extern_sync: false },
+        Field { name: "ScalingList32x32", at: 864, ty: Ty::U8, count: 128, is_optional: false, is_extern_sync: false },
+        Field { name: "ScalingListDCCoef16x16", at: 992, ty: Ty::U8, count: 6, is_optional: false, is_extern_sync: false },
+        Field { name: "ScalingListDCCoef32x32", at: 998, ty: Ty::U8, count: 2, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -287,11 +278,10 @@ pub static STD_VIDEO_H265_SCALING_LISTS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH265SpsVuiFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoH265SpsVuiFlags, STD_VIDEO_H265_SPS_VUI_FLAGS_LAYOUT, 4);
+structure!(StdVideoH265SpsVuiFlags, STD_VIDEO_H265_SPS_VUI_FLAGS_LAYOUT);
 pub static STD_VIDEO_H265_SPS_VUI_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoH265SpsVuiFlags",
     size: 4,
@@ -300,24 +290,24 @@ pub static STD_VIDEO_H265_SPS_VUI_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("aspect_ratio_info_present_flag", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("overscan_info_present_flag", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("overscan_appropriate_flag", 0, 1, Ty::Bits { shift: 2, width: 1 }).optional(),
-        f("video_signal_type_present_flag", 0, 1, Ty::Bits { shift: 3, width: 1 }).optional(),
-        f("video_full_range_flag", 0, 1, Ty::Bits { shift: 4, width: 1 }).optional(),
-        f("colour_description_present_flag", 0, 1, Ty::Bits { shift: 5, width: 1 }).optional(),
-        f("chroma_loc_info_present_flag", 0, 1, Ty::Bits { shift: 6, width: 1 }).optional(),
-        f("neutral_chroma_indication_flag", 0, 1, Ty::Bits { shift: 7, width: 1 }).optional(),
-        f("field_seq_flag", 0, 1, Ty::Bits { shift: 8, width: 1 }).optional(),
-        f("frame_field_info_present_flag", 0, 1, Ty::Bits { shift: 9, width: 1 }).optional(),
-        f("default_display_window_flag", 0, 1, Ty::Bits { shift: 10, width: 1 }).optional(),
-        f("vui_timing_info_present_flag", 0, 1, Ty::Bits { shift: 11, width: 1 }).optional(),
-        f("vui_poc_proportional_to_timing_flag", 0, 1, Ty::Bits { shift: 12, width: 1 }).optional(),
-        f("vui_hrd_parameters_present_flag", 0, 1, Ty::Bits { shift: 13, width: 1 }).optional(),
-        f("bitstream_restriction_flag", 0, 1, Ty::Bits { shift: 14, width: 1 }).optional(),
-        f("tiles_fixed_structure_flag", 0, 1, Ty::Bits { shift: 15, width: 1 }).optional(),
-        f("motion_vectors_over_pic_boundaries_flag", 0, 1, Ty::Bits { shift: 16, width: 1 }).optional(),
-        f("restricted_ref_pic_lists_flag", 0, 1, Ty::Bits { shift: 17, width: 1 }).optional(),
+        Field { name: "aspect_ratio_info_present_flag", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "overscan_info_present_flag", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "overscan_appropriate_flag", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "video_signal_type_present_flag", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "video_full_range_flag", at: 0, ty: Ty::Bits { shift: 4, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "colour_description_present_flag", at: 0, ty: Ty::Bits { shift: 5, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "chroma_loc_info_present_flag", at: 0, ty: Ty::Bits { shift: 6, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "neutral_chroma_indication_flag", at: 0, ty: Ty::Bits { shift: 7, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "field_seq_flag", at: 0, ty: Ty::Bits { shift: 8, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "frame_field_info_present_flag", at: 0, ty: Ty::Bits { shift: 9, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "default_display_window_flag", at: 0, ty: Ty::Bits { shift: 10, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vui_timing_info_present_flag", at: 0, ty: Ty::Bits { shift: 11, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vui_poc_proportional_to_timing_flag", at: 0, ty: Ty::Bits { shift: 12, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vui_hrd_parameters_present_flag", at: 0, ty: Ty::Bits { shift: 13, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "bitstream_restriction_flag", at: 0, ty: Ty::Bits { shift: 14, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tiles_fixed_structure_flag", at: 0, ty: Ty::Bits { shift: 15, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "motion_vectors_over_pic_boundaries_flag", at: 0, ty: Ty::Bits { shift: 16, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "restricted_ref_pic_lists_flag", at: 0, ty: Ty::Bits { shift: 17, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -325,7 +315,6 @@ pub static STD_VIDEO_H265_SPS_VUI_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH265SequenceParameterSetVui {
     pub flags: StdVideoH265SpsVuiFlags,
     pub aspect_ratio_idc: StdVideoH265AspectRatioIdc,
@@ -354,7 +343,7 @@ pub struct StdVideoH265SequenceParameterSetVui {
     pub log2_max_mv_length_vertical: u8,
     pub p_hrd_parameters: Ptr<StdVideoH265HrdParameters>,
 }
-structure!(StdVideoH265SequenceParameterSetVui, STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_VUI_LAYOUT, 56);
+structure!(StdVideoH265SequenceParameterSetVui, STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_VUI_LAYOUT);
 pub static STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_VUI_LAYOUT: Layout = Layout {
     name: "StdVideoH265SequenceParameterSetVui",
     size: 56,
@@ -363,32 +352,32 @@ pub static STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_VUI_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_H265_SPS_VUI_FLAGS_LAYOUT)),
-        f("aspect_ratio_idc", 4, 1, Ty::Enum(&STD_VIDEO_H265_ASPECT_RATIO_IDC_ENUM)),
-        f("sar_width", 8, 1, Ty::U16),
-        f("sar_height", 10, 1, Ty::U16),
-        f("video_format", 12, 1, Ty::U8),
-        f("colour_primaries", 13, 1, Ty::U8),
-        f("transfer_characteristics", 14, 1, Ty::U8),
-        f("matrix_coeffs", 15, 1, Ty::U8),
-        f("chroma_sample_loc_type_top_field", 16, 1, Ty::U8),
-        f("chroma_sample_loc_type_bottom_field", 17, 1, Ty::U8),
-        f("reserved1", 18, 1, Ty::U8),
-        f("reserved2", 19, 1, Ty::U8),
-        f("def_disp_win_left_offset", 20, 1, Ty::U16),
-        f("def_disp_win_right_offset", 22, 1, Ty::U16),
-        f("def_disp_win_top_offset", 24, 1, Ty::U16),
-        f("def_disp_win_bottom_offset", 26, 1, Ty::U16),
-        f("vui_num_units_in_tick", 28, 1, Ty::U32),
-        f("vui_time_scale", 32, 1, Ty::U32),
-        f("vui_num_ticks_poc_diff_one_minus1", 36, 1, Ty::U32),
-        f("min_spatial_segmentation_idc", 40, 1, Ty::U16),
-        f("reserved3", 42, 1, Ty::U16),
-        f("max_bytes_per_pic_denom", 44, 1, Ty::U8),
-        f("max_bits_per_min_cu_denom", 45, 1, Ty::U8),
-        f("log2_max_mv_length_horizontal", 46, 1, Ty::U8),
-        f("log2_max_mv_length_vertical", 47, 1, Ty::U8),
-        f("pHrdParameters", 48, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_HRD_PARAMETERS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_H265_SPS_VUI_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "aspect_ratio_idc", at: 4, ty: Ty::Enum(&STD_VIDEO_H265_ASPECT_RATIO_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sar_width", at: 8, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sar_height", at: 10, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "video_format", at: 12, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "colour_primaries", at: 13, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "transfer_characteristics", at: 14, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "matrix_coeffs", at: 15, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "chroma_sample_loc_type_top_field", at: 16, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "chroma_sample_loc_type_bottom_field", at: 17, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved1", at: 18, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved2", at: 19, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "def_disp_win_left_offset", at: 20, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "def_disp_win_right_offset", at: 22, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "def_disp_win_top_offset", at: 24, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "def_disp_win_bottom_offset", at: 26, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vui_num_units_in_tick", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vui_time_scale", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "vui_num_ticks_poc_diff_one_minus1", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "min_spatial_segmentation_idc", at: 40, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved3", at: 42, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "max_bytes_per_pic_denom", at: 44, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "max_bits_per_min_cu_denom", at: 45, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "log2_max_mv_length_horizontal", at: 46, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "log2_max_mv_length_vertical", at: 47, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHrdParameters", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_HRD_PARAMETERS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 48, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_HRD_PARAMETERS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
@@ -398,11 +387,10 @@ pub static STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_VUI_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH265PredictorPaletteEntries {
     pub predictor_palette_entries: [[u16; 128]; 3],
 }
-structure!(StdVideoH265PredictorPaletteEntries, STD_VIDEO_H265_PREDICTOR_PALETTE_ENTRIES_LAYOUT, 768);
+structure!(StdVideoH265PredictorPaletteEntries, STD_VIDEO_H265_PREDICTOR_PALETTE_ENTRIES_LAYOUT);
 pub static STD_VIDEO_H265_PREDICTOR_PALETTE_ENTRIES_LAYOUT: Layout = Layout {
     name: "StdVideoH265PredictorPaletteEntries",
     size: 768,
@@ -411,7 +399,7 @@ pub static STD_VIDEO_H265_PREDICTOR_PALETTE_ENTRIES_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("PredictorPaletteEntries", 0, 384, Ty::U16),
+        Field { name: "PredictorPaletteEntries", at: 0, ty: Ty::U16, count: 384, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -419,11 +407,10 @@ pub static STD_VIDEO_H265_PREDICTOR_PALETTE_ENTRIES_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH265SpsFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoH265SpsFlags, STD_VIDEO_H265_SPS_FLAGS_LAYOUT, 4);
+structure!(StdVideoH265SpsFlags, STD_VIDEO_H265_SPS_FLAGS_LAYOUT);
 pub static STD_VIDEO_H265_SPS_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoH265SpsFlags",
     size: 4,
@@ -432,36 +419,36 @@ pub static STD_VIDEO_H265_SPS_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("sps_temporal_id_nesting_flag", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("separate_colour_plane_flag", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("conformance_window_flag", 0, 1, Ty::Bits { shift: 2, width: 1 }).optional(),
-        f("sps_sub_layer_ordering_info_present_flag", 0, 1, Ty::Bits { shift: 3, width: 1 }).optional(),
-        f("scaling_list_enabled_flag", 0, 1, Ty::Bits { shift: 4, width: 1 }).optional(),
-        f("sps_scaling_list_data_present_flag", 0, 1, Ty::Bits { shift: 5, width: 1 }).optional(),
-        f("amp_enabled_flag", 0, 1, Ty::Bits { shift: 6, width: 1 }).optional(),
-        f("sample_adaptive_offset_enabled_flag", 0, 1, Ty::Bits { shift: 7, width: 1 }).optional(),
-        f("pcm_enabled_flag", 0, 1, Ty::Bits { shift: 8, width: 1 }).optional(),
-        f("pcm_loop_filter_disabled_flag", 0, 1, Ty::Bits { shift: 9, width: 1 }).optional(),
-        f("long_term_ref_pics_present_flag", 0, 1, Ty::Bits { shift: 10, width: 1 }).optional(),
-        f("sps_temporal_mvp_enabled_flag", 0, 1, Ty::Bits { shift: 11, width: 1 }).optional(),
-        f("strong_intra_smoothing_enabled_flag", 0, 1, Ty::Bits { shift: 12, width: 1 }).optional(),
-        f("vui_parameters_present_flag", 0, 1, Ty::Bits { shift: 13, width: 1 }).optional(),
-        f("sps_extension_present_flag", 0, 1, Ty::Bits { shift: 14, width: 1 }).optional(),
-        f("sps_range_extension_flag", 0, 1, Ty::Bits { shift: 15, width: 1 }).optional(),
-        f("transform_skip_rotation_enabled_flag", 0, 1, Ty::Bits { shift: 16, width: 1 }).optional(),
-        f("transform_skip_context_enabled_flag", 0, 1, Ty::Bits { shift: 17, width: 1 }).optional(),
-        f("implicit_rdpcm_enabled_flag", 0, 1, Ty::Bits { shift: 18, width: 1 }).optional(),
-        f("explicit_rdpcm_enabled_flag", 0, 1, Ty::Bits { shift: 19, width: 1 }).optional(),
-        f("extended_precision_processing_flag", 0, 1, Ty::Bits { shift: 20, width: 1 }).optional(),
-        f("intra_smoothing_disabled_flag", 0, 1, Ty::Bits { shift: 21, width: 1 }).optional(),
-        f("high_precision_offsets_enabled_flag", 0, 1, Ty::Bits { shift: 22, width: 1 }).optional(),
-        f("persistent_rice_adaptation_enabled_flag", 0, 1, Ty::Bits { shift: 23, width: 1 }).optional(),
-        f("cabac_bypass_alignment_enabled_flag", 0, 1, Ty::Bits { shift: 24, width: 1 }).optional(),
-        f("sps_scc_extension_flag", 0, 1, Ty::Bits { shift: 25, width: 1 }).optional(),
-        f("sps_curr_pic_ref_enabled_flag", 0, 1, Ty::Bits { shift: 26, width: 1 }).optional(),
-        f("palette_mode_enabled_flag", 0, 1, Ty::Bits { shift: 27, width: 1 }).optional(),
-        f("sps_palette_predictor_initializers_present_flag", 0, 1, Ty::Bits { shift: 28, width: 1 }).optional(),
-        f("intra_boundary_filtering_disabled_flag", 0, 1, Ty::Bits { shift: 29, width: 1 }).optional(),
+        Field { name: "sps_temporal_id_nesting_flag", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "separate_colour_plane_flag", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "conformance_window_flag", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sps_sub_layer_ordering_info_present_flag", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "scaling_list_enabled_flag", at: 0, ty: Ty::Bits { shift: 4, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sps_scaling_list_data_present_flag", at: 0, ty: Ty::Bits { shift: 5, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "amp_enabled_flag", at: 0, ty: Ty::Bits { shift: 6, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sample_adaptive_offset_enabled_flag", at: 0, ty: Ty::Bits { shift: 7, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pcm_enabled_flag", at: 0, ty: Ty::Bits { shift: 8, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pcm_loop_filter_disabled_flag", at: 0, ty: Ty::Bits { shift: 9, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "long_term_ref_pics_present_flag", at: 0, ty: Ty::Bits { shift: 10, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sps_temporal_mvp_enabled_flag", at: 0, ty: Ty::Bits { shift: 11, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "strong_intra_smoothing_enabled_flag", at: 0, ty: Ty::Bits { shift: 12, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "vui_parameters_present_flag", at: 0, ty: Ty::Bits { shift: 13, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sps_extension_present_flag", at: 0, ty: Ty::Bits { shift: 14, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sps_range_extension_flag", at: 0, ty: Ty::Bits { shift: 15, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "transform_skip_rotation_enabled_flag", at: 0, ty: Ty::Bits { shift: 16, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "transform_skip_context_enabled_flag", at: 0, ty: Ty::Bits { shift: 17, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "implicit_rdpcm_enabled_flag", at: 0, ty: Ty::Bits { shift: 18, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "explicit_rdpcm_enabled_flag", at: 0, ty: Ty::Bits { shift: 19, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "extended_precision_processing_flag", at: 0, ty: Ty::Bits { shift: 20, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "intra_smoothing_disabled_flag", at: 0, ty: Ty::Bits { shift: 21, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "high_precision_offsets_enabled_flag", at: 0, ty: Ty::Bits { shift: 22, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "persistent_rice_adaptation_enabled_flag", at: 0, ty: Ty::Bits { shift: 23, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "cabac_bypass_alignment_enabled_flag", at: 0, ty: Ty::Bits { shift: 24, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sps_scc_extension_flag", at: 0, ty: Ty::Bits { shift: 25, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sps_curr_pic_ref_enabled_flag", at: 0, ty: Ty::Bits { shift: 26, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "palette_mode_enabled_flag", at: 0, ty: Ty::Bits { shift: 27, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sps_palette_predictor_initializers_present_flag", at: 0, ty: Ty::Bits { shift: 28, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "intra_boundary_filtering_disabled_flag", at: 0, ty: Ty::Bits { shift: 29, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -469,11 +456,10 @@ pub static STD_VIDEO_H265_SPS_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH265ShortTermRefPicSetFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoH265ShortTermRefPicSetFlags, STD_VIDEO_H265_SHORT_TERM_REF_PIC_SET_FLAGS_LAYOUT, 4);
+structure!(StdVideoH265ShortTermRefPicSetFlags, STD_VIDEO_H265_SHORT_TERM_REF_PIC_SET_FLAGS_LAYOUT);
 pub static STD_VIDEO_H265_SHORT_TERM_REF_PIC_SET_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoH265ShortTermRefPicSetFlags",
     size: 4,
@@ -482,8 +468,8 @@ pub static STD_VIDEO_H265_SHORT_TERM_REF_PIC_SET_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("inter_ref_pic_set_prediction_flag", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("delta_rps_sign", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
+        Field { name: "inter_ref_pic_set_prediction_flag", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "delta_rps_sign", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -491,7 +477,6 @@ pub static STD_VIDEO_H265_SHORT_TERM_REF_PIC_SET_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH265ShortTermRefPicSet {
     pub flags: StdVideoH265ShortTermRefPicSetFlags,
     pub delta_idx_minus1: u32,
@@ -508,7 +493,7 @@ pub struct StdVideoH265ShortTermRefPicSet {
     pub delta_poc_s0_minus1: [u16; 16],
     pub delta_poc_s1_minus1: [u16; 16],
 }
-structure!(StdVideoH265ShortTermRefPicSet, STD_VIDEO_H265_SHORT_TERM_REF_PIC_SET_LAYOUT, 88);
+structure!(StdVideoH265ShortTermRefPicSet, STD_VIDEO_H265_SHORT_TERM_REF_PIC_SET_LAYOUT);
 pub static STD_VIDEO_H265_SHORT_TERM_REF_PIC_SET_LAYOUT: Layout = Layout {
     name: "StdVideoH265ShortTermRefPicSet",
     size: 88,
@@ -517,20 +502,20 @@ pub static STD_VIDEO_H265_SHORT_TERM_REF_PIC_SET_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_H265_SHORT_TERM_REF_PIC_SET_FLAGS_LAYOUT)),
-        f("delta_idx_minus1", 4, 1, Ty::U32),
-        f("use_delta_flag", 8, 1, Ty::U16),
-        f("abs_delta_rps_minus1", 10, 1, Ty::U16),
-        f("used_by_curr_pic_flag", 12, 1, Ty::U16),
-        f("used_by_curr_pic_s0_flag", 14, 1, Ty::U16),
-        f("used_by_curr_pic_s1_flag", 16, 1, Ty::U16),
-        f("reserved1", 18, 1, Ty::U16),
-        f("reserved2", 20, 1, Ty::U8),
-        f("reserved3", 21, 1, Ty::U8),
-        f("num_negative_pics", 22, 1, Ty::U8),
-        f("num_positive_pics", 23, 1, Ty::U8),
-        f("delta_poc_s0_minus1", 24, 16, Ty::U16),
-        f("delta_poc_s1_minus1", 56, 16, Ty::U16),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_H265_SHORT_TERM_REF_PIC_SET_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "delta_idx_minus1", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "use_delta_flag", at: 8, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "abs_delta_rps_minus1", at: 10, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "used_by_curr_pic_flag", at: 12, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "used_by_curr_pic_s0_flag", at: 14, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "used_by_curr_pic_s1_flag", at: 16, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved1", at: 18, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved2", at: 20, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved3", at: 21, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "num_negative_pics", at: 22, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "num_positive_pics", at: 23, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "delta_poc_s0_minus1", at: 24, ty: Ty::U16, count: 16, is_optional: false, is_extern_sync: false },
+        Field { name: "delta_poc_s1_minus1", at: 56, ty: Ty::U16, count: 16, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -538,12 +523,11 @@ pub static STD_VIDEO_H265_SHORT_TERM_REF_PIC_SET_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH265LongTermRefPicsSps {
     pub used_by_curr_pic_lt_sps_flag: u32,
     pub lt_ref_pic_poc_lsb_sps: [u32; 32],
 }
-structure!(StdVideoH265LongTermRefPicsSps, STD_VIDEO_H265_LONG_TERM_REF_PICS_SPS_LAYOUT, 132);
+structure!(StdVideoH265LongTermRefPicsSps, STD_VIDEO_H265_LONG_TERM_REF_PICS_SPS_LAYOUT);
 pub static STD_VIDEO_H265_LONG_TERM_REF_PICS_SPS_LAYOUT: Layout = Layout {
     name: "StdVideoH265LongTermRefPicsSps",
     size: 132,
@@ -552,8 +536,8 @@ pub static STD_VIDEO_H265_LONG_TERM_REF_PICS_SPS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("used_by_curr_pic_lt_sps_flag", 0, 1, Ty::U32),
-        f("lt_ref_pic_poc_lsb_sps", 4, 32, Ty::U32),
+        Field { name: "used_by_curr_pic_lt_sps_flag", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "lt_ref_pic_poc_lsb_sps", at: 4, ty: Ty::U32, count: 32, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -561,7 +545,6 @@ pub static STD_VIDEO_H265_LONG_TERM_REF_PICS_SPS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH265SequenceParameterSet {
     pub flags: StdVideoH265SpsFlags,
     pub chroma_format_idc: StdVideoH265ChromaFormatIdc,
@@ -603,7 +586,7 @@ pub struct StdVideoH265SequenceParameterSet {
     pub p_sequence_parameter_set_vui: Ptr<StdVideoH265SequenceParameterSetVui>,
     pub p_predictor_palette_entries: Ptr<StdVideoH265PredictorPaletteEntries>,
 }
-structure!(StdVideoH265SequenceParameterSet, STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT, 112);
+structure!(StdVideoH265SequenceParameterSet, STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT);
 pub static STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT: Layout = Layout {
     name: "StdVideoH265SequenceParameterSet",
     size: 112,
@@ -612,65 +595,64 @@ pub static STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_H265_SPS_FLAGS_LAYOUT)),
-        f("chroma_format_idc", 4, 1, Ty::Enum(&STD_VIDEO_H265_CHROMA_FORMAT_IDC_ENUM)),
-        f("pic_width_in_luma_samples", 8, 1, Ty::U32),
-        f("pic_height_in_luma_samples", 12, 1, Ty::U32),
-        f("sps_video_parameter_set_id", 16, 1, Ty::U8),
-        f("sps_max_sub_layers_minus1", 17, 1, Ty::U8),
-        f("sps_seq_parameter_set_id", 18, 1, Ty::U8),
-        f("bit_depth_luma_minus8", 19, 1, Ty::U8),
-        f("bit_depth_chroma_minus8", 20, 1, Ty::U8),
-        f("log2_max_pic_order_cnt_lsb_minus4", 21, 1, Ty::U8),
-        f("log2_min_luma_coding_block_size_minus3", 22, 1, Ty::U8),
-        f("log2_diff_max_min_luma_coding_block_size", 23, 1, Ty::U8),
-        f("log2_min_luma_transform_block_size_minus2", 24, 1, Ty::U8),
-        f("log2_diff_max_min_luma_transform_block_size", 25, 1, Ty::U8),
-        f("max_transform_hierarchy_depth_inter", 26, 1, Ty::U8),
-        f("max_transform_hierarchy_depth_intra", 27, 1, Ty::U8),
-        f("num_short_term_ref_pic_sets", 28, 1, Ty::U8),
-        f("num_long_term_ref_pics_sps", 29, 1, Ty::U8),
-        f("pcm_sample_bit_depth_luma_minus1", 30, 1, Ty::U8),
-        f("pcm_sample_bit_depth_chroma_minus1", 31, 1, Ty::U8),
-        f("log2_min_pcm_luma_coding_block_size_minus3", 32, 1, Ty::U8),
-        f("log2_diff_max_min_pcm_luma_coding_block_size", 33, 1, Ty::U8),
-        f("reserved1", 34, 1, Ty::U8),
-        f("reserved2", 35, 1, Ty::U8),
-        f("palette_max_size", 36, 1, Ty::U8),
-        f("delta_palette_max_predictor_size", 37, 1, Ty::U8),
-        f("motion_vector_resolution_control_idc", 38, 1, Ty::U8),
-        f("sps_num_palette_predictor_initializers_minus1", 39, 1, Ty::U8),
-        f("conf_win_left_offset", 40, 1, Ty::U32),
-        f("conf_win_right_offset", 44, 1, Ty::U32),
-        f("conf_win_top_offset", 48, 1, Ty::U32),
-        f("conf_win_bottom_offset", 52, 1, Ty::U32),
-        f("pProfileTierLevel", 56, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_PROFILE_TIER_LEVEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pDecPicBufMgr", 64, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_DEC_PIC_BUF_MGR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pScalingLists", 72, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_SCALING_LISTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pShortTermRefPicSet", 80, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_SHORT_TERM_REF_PIC_SET_LAYOUT), len: Len::At(here(28, 1)), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pLongTermRefPicsSps", 88, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_LONG_TERM_REF_PICS_SPS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pSequenceParameterSetVui", 96, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_VUI_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pPredictorPaletteEntries", 104, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_PREDICTOR_PALETTE_ENTRIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_H265_SPS_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "chroma_format_idc", at: 4, ty: Ty::Enum(&STD_VIDEO_H265_CHROMA_FORMAT_IDC_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pic_width_in_luma_samples", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pic_height_in_luma_samples", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sps_video_parameter_set_id", at: 16, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sps_max_sub_layers_minus1", at: 17, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sps_seq_parameter_set_id", at: 18, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bit_depth_luma_minus8", at: 19, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "bit_depth_chroma_minus8", at: 20, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "log2_max_pic_order_cnt_lsb_minus4", at: 21, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "log2_min_luma_coding_block_size_minus3", at: 22, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "log2_diff_max_min_luma_coding_block_size", at: 23, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "log2_min_luma_transform_block_size_minus2", at: 24, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "log2_diff_max_min_luma_transform_block_size", at: 25, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "max_transform_hierarchy_depth_inter", at: 26, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "max_transform_hierarchy_depth_intra", at: 27, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "num_short_term_ref_pic_sets", at: 28, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "num_long_term_ref_pics_sps", at: 29, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pcm_sample_bit_depth_luma_minus1", at: 30, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pcm_sample_bit_depth_chroma_minus1", at: 31, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "log2_min_pcm_luma_coding_block_size_minus3", at: 32, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "log2_diff_max_min_pcm_luma_coding_block_size", at: 33, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved1", at: 34, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved2", at: 35, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "palette_max_size", at: 36, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "delta_palette_max_predictor_size", at: 37, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "motion_vector_resolution_control_idc", at: 38, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sps_num_palette_predictor_initializers_minus1", at: 39, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "conf_win_left_offset", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "conf_win_right_offset", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "conf_win_top_offset", at: 48, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "conf_win_bottom_offset", at: 52, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProfileTierLevel", at: 56, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_PROFILE_TIER_LEVEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pDecPicBufMgr", at: 64, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_DEC_PIC_BUF_MGR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pScalingLists", at: 72, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_SCALING_LISTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pShortTermRefPicSet", at: 80, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_SHORT_TERM_REF_PIC_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 28, width: 1 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLongTermRefPicsSps", at: 88, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_LONG_TERM_REF_PICS_SPS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSequenceParameterSetVui", at: 96, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_VUI_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPredictorPaletteEntries", at: 104, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_PREDICTOR_PALETTE_ENTRIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_PROFILE_TIER_LEVEL_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 64, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_DEC_PIC_BUF_MGR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 72, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_SCALING_LISTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 80, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_SHORT_TERM_REF_PIC_SET_LAYOUT), len: Len::At(here(28, 1)), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 80, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_SHORT_TERM_REF_PIC_SET_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 28, width: 1 }), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 88, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_LONG_TERM_REF_PICS_SPS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 96, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_VUI_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 104, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_PREDICTOR_PALETTE_ENTRIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
-    keep: &[s(28, 1)],
+    keep: &[Span { at: 28, size: 1 }],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH265PpsFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoH265PpsFlags, STD_VIDEO_H265_PPS_FLAGS_LAYOUT, 4);
+structure!(StdVideoH265PpsFlags, STD_VIDEO_H265_PPS_FLAGS_LAYOUT);
 pub static STD_VIDEO_H265_PPS_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoH265PpsFlags",
     size: 4,
@@ -679,37 +661,37 @@ pub static STD_VIDEO_H265_PPS_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("dependent_slice_segments_enabled_flag", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("output_flag_present_flag", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("sign_data_hiding_enabled_flag", 0, 1, Ty::Bits { shift: 2, width: 1 }).optional(),
-        f("cabac_init_present_flag", 0, 1, Ty::Bits { shift: 3, width: 1 }).optional(),
-        f("constrained_intra_pred_flag", 0, 1, Ty::Bits { shift: 4, width: 1 }).optional(),
-        f("transform_skip_enabled_flag", 0, 1, Ty::Bits { shift: 5, width: 1 }).optional(),
-        f("cu_qp_delta_enabled_flag", 0, 1, Ty::Bits { shift: 6, width: 1 }).optional(),
-        f("pps_slice_chroma_qp_offsets_present_flag", 0, 1, Ty::Bits { shift: 7, width: 1 }).optional(),
-        f("weighted_pred_flag", 0, 1, Ty::Bits { shift: 8, width: 1 }).optional(),
-        f("weighted_bipred_flag", 0, 1, Ty::Bits { shift: 9, width: 1 }).optional(),
-        f("transquant_bypass_enabled_flag", 0, 1, Ty::Bits { shift: 10, width: 1 }).optional(),
-        f("tiles_enabled_flag", 0, 1, Ty::Bits { shift: 11, width: 1 }).optional(),
-        f("entropy_coding_sync_enabled_flag", 0, 1, Ty::Bits { shift: 12, width: 1 }).optional(),
-        f("uniform_spacing_flag", 0, 1, Ty::Bits { shift: 13, width: 1 }).optional(),
-        f("loop_filter_across_tiles_enabled_flag", 0, 1, Ty::Bits { shift: 14, width: 1 }).optional(),
-        f("pps_loop_filter_across_slices_enabled_flag", 0, 1, Ty::Bits { shift: 15, width: 1 }).optional(),
-        f("deblocking_filter_control_present_flag", 0, 1, Ty::Bits { shift: 16, width: 1 }).optional(),
-        f("deblocking_filter_override_enabled_flag", 0, 1, Ty::Bits { shift: 17, width: 1 }).optional(),
-        f("pps_deblocking_filter_disabled_flag", 0, 1, Ty::Bits { shift: 18, width: 1 }).optional(),
-        f("pps_scaling_list_data_present_flag", 0, 1, Ty::Bits { shift: 19, width: 1 }).optional(),
-        f("lists_modification_present_flag", 0, 1, Ty::Bits { shift: 20, width: 1 }).optional(),
-        f("slice_segment_header_extension_present_flag", 0, 1, Ty::Bits { shift: 21, width: 1 }).optional(),
-        f("pps_extension_present_flag", 0, 1, Ty::Bits { shift: 22, width: 1 }).optional(),
-        f("cross_component_prediction_enabled_flag", 0, 1, Ty::Bits { shift: 23, width: 1 }).optional(),
-        f("chroma_qp_offset_list_enabled_flag", 0, 1, Ty::Bits { shift: 24, width: 1 }).optional(),
-        f("pps_curr_pic_ref_enabled_flag", 0, 1, Ty::Bits { shift: 25, width: 1 }).optional(),
-        f("residual_adaptive_colour_transform_enabled_flag", 0, 1, Ty::Bits { shift: 26, width: 1 }).optional(),
-        f("pps_slice_act_qp_offsets_present_flag", 0, 1, Ty::Bits { shift: 27, width: 1 }).optional(),
-        f("pps_palette_predictor_initializers_present_flag", 0, 1, Ty::Bits { shift: 28, width: 1 }).optional(),
-        f("monochrome_palette_flag", 0, 1, Ty::Bits { shift: 29, width: 1 }).optional(),
-        f("pps_range_extension_flag", 0, 1, Ty::Bits { shift: 30, width: 1 }).optional(),
+        Field { name: "dependent_slice_segments_enabled_flag", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "output_flag_present_flag", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "sign_data_hiding_enabled_flag", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "cabac_init_present_flag", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "constrained_intra_pred_flag", at: 0, ty: Ty::Bits { shift: 4, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "transform_skip_enabled_flag", at: 0, ty: Ty::Bits { shift: 5, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "cu_qp_delta_enabled_flag", at: 0, ty: Ty::Bits { shift: 6, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pps_slice_chroma_qp_offsets_present_flag", at: 0, ty: Ty::Bits { shift: 7, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "weighted_pred_flag", at: 0, ty: Ty::Bits { shift: 8, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "weighted_bipred_flag", at: 0, ty: Ty::Bits { shift: 9, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "transquant_bypass_enabled_flag", at: 0, ty: Ty::Bits { shift: 10, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "tiles_enabled_flag", at: 0, ty: Ty::Bits { shift: 11, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "entropy_coding_sync_enabled_flag", at: 0, ty: Ty::Bits { shift: 12, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "uniform_spacing_flag", at: 0, ty: Ty::Bits { shift: 13, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "loop_filter_across_tiles_enabled_flag", at: 0, ty: Ty::Bits { shift: 14, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pps_loop_filter_across_slices_enabled_flag", at: 0, ty: Ty::Bits { shift: 15, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "deblocking_filter_control_present_flag", at: 0, ty: Ty::Bits { shift: 16, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "deblocking_filter_override_enabled_flag", at: 0, ty: Ty::Bits { shift: 17, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pps_deblocking_filter_disabled_flag", at: 0, ty: Ty::Bits { shift: 18, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pps_scaling_list_data_present_flag", at: 0, ty: Ty::Bits { shift: 19, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "lists_modification_present_flag", at: 0, ty: Ty::Bits { shift: 20, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "slice_segment_header_extension_present_flag", at: 0, ty: Ty::Bits { shift: 21, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pps_extension_present_flag", at: 0, ty: Ty::Bits { shift: 22, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "cross_component_prediction_enabled_flag", at: 0, ty: Ty::Bits { shift: 23, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "chroma_qp_offset_list_enabled_flag", at: 0, ty: Ty::Bits { shift: 24, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pps_curr_pic_ref_enabled_flag", at: 0, ty: Ty::Bits { shift: 25, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "residual_adaptive_colour_transform_enabled_flag", at: 0, ty: Ty::Bits { shift: 26, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pps_slice_act_qp_offsets_present_flag", at: 0, ty: Ty::Bits { shift: 27, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pps_palette_predictor_initializers_present_flag", at: 0, ty: Ty::Bits { shift: 28, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "monochrome_palette_flag", at: 0, ty: Ty::Bits { shift: 29, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pps_range_extension_flag", at: 0, ty: Ty::Bits { shift: 30, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -717,7 +699,6 @@ pub static STD_VIDEO_H265_PPS_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoH265PictureParameterSet {
     pub flags: StdVideoH265PpsFlags,
     pub pps_pic_parameter_set_id: u8,
@@ -756,7 +737,7 @@ pub struct StdVideoH265PictureParameterSet {
     pub p_scaling_lists: Ptr<StdVideoH265ScalingLists>,
     pub p_predictor_palette_entries: Ptr<StdVideoH265PredictorPaletteEntries>,
 }
-structure!(StdVideoH265PictureParameterSet, STD_VIDEO_H265_PICTURE_PARAMETER_SET_LAYOUT, 144);
+structure!(StdVideoH265PictureParameterSet, STD_VIDEO_H265_PICTURE_PARAMETER_SET_LAYOUT);
 pub static STD_VIDEO_H265_PICTURE_PARAMETER_SET_LAYOUT: Layout = Layout {
     name: "StdVideoH265PictureParameterSet",
     size: 144,
@@ -765,42 +746,42 @@ pub static STD_VIDEO_H265_PICTURE_PARAMETER_SET_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_H265_PPS_FLAGS_LAYOUT)),
-        f("pps_pic_parameter_set_id", 4, 1, Ty::U8),
-        f("pps_seq_parameter_set_id", 5, 1, Ty::U8),
-        f("sps_video_parameter_set_id", 6, 1, Ty::U8),
-        f("num_extra_slice_header_bits", 7, 1, Ty::U8),
-        f("num_ref_idx_l0_default_active_minus1", 8, 1, Ty::U8),
-        f("num_ref_idx_l1_default_active_minus1", 9, 1, Ty::U8),
-        f("init_qp_minus26", 10, 1, Ty::I8),
-        f("diff_cu_qp_delta_depth", 11, 1, Ty::U8),
-        f("pps_cb_qp_offset", 12, 1, Ty::I8),
-        f("pps_cr_qp_offset", 13, 1, Ty::I8),
-        f("pps_beta_offset_div2", 14, 1, Ty::I8),
-        f("pps_tc_offset_div2", 15, 1, Ty::I8),
-        f("log2_parallel_merge_level_minus2", 16, 1, Ty::U8),
-        f("log2_max_transform_skip_block_size_minus2", 17, 1, Ty::U8),
-        f("diff_cu_chroma_qp_offset_depth", 18, 1, Ty::U8),
-        f("chroma_qp_offset_list_len_minus1", 19, 1, Ty::U8),
-        f("cb_qp_offset_list", 20, 6, Ty::I8),
-        f("cr_qp_offset_list", 26, 6, Ty::I8),
-        f("log2_sao_offset_scale_luma", 32, 1, Ty::U8),
-        f("log2_sao_offset_scale_chroma", 33, 1, Ty::U8),
-        f("pps_act_y_qp_offset_plus5", 34, 1, Ty::I8),
-        f("pps_act_cb_qp_offset_plus5", 35, 1, Ty::I8),
-        f("pps_act_cr_qp_offset_plus3", 36, 1, Ty::I8),
-        f("pps_num_palette_predictor_initializers", 37, 1, Ty::U8),
-        f("luma_bit_depth_entry_minus8", 38, 1, Ty::U8),
-        f("chroma_bit_depth_entry_minus8", 39, 1, Ty::U8),
-        f("num_tile_columns_minus1", 40, 1, Ty::U8),
-        f("num_tile_rows_minus1", 41, 1, Ty::U8),
-        f("reserved1", 42, 1, Ty::U8),
-        f("reserved2", 43, 1, Ty::U8),
-        f("column_width_minus1", 44, 19, Ty::U16),
-        f("row_height_minus1", 82, 21, Ty::U16),
-        f("reserved3", 124, 1, Ty::U32),
-        f("pScalingLists", 128, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_SCALING_LISTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pPredictorPaletteEntries", 136, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_PREDICTOR_PALETTE_ENTRIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_H265_PPS_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pps_pic_parameter_set_id", at: 4, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pps_seq_parameter_set_id", at: 5, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sps_video_parameter_set_id", at: 6, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "num_extra_slice_header_bits", at: 7, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "num_ref_idx_l0_default_active_minus1", at: 8, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "num_ref_idx_l1_default_active_minus1", at: 9, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "init_qp_minus26", at: 10, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "diff_cu_qp_delta_depth", at: 11, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pps_cb_qp_offset", at: 12, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pps_cr_qp_offset", at: 13, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pps_beta_offset_div2", at: 14, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pps_tc_offset_div2", at: 15, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "log2_parallel_merge_level_minus2", at: 16, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "log2_max_transform_skip_block_size_minus2", at: 17, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "diff_cu_chroma_qp_offset_depth", at: 18, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "chroma_qp_offset_list_len_minus1", at: 19, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "cb_qp_offset_list", at: 20, ty: Ty::I8, count: 6, is_optional: false, is_extern_sync: false },
+        Field { name: "cr_qp_offset_list", at: 26, ty: Ty::I8, count: 6, is_optional: false, is_extern_sync: false },
+        Field { name: "log2_sao_offset_scale_luma", at: 32, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "log2_sao_offset_scale_chroma", at: 33, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pps_act_y_qp_offset_plus5", at: 34, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pps_act_cb_qp_offset_plus5", at: 35, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pps_act_cr_qp_offset_plus3", at: 36, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pps_num_palette_predictor_initializers", at: 37, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "luma_bit_depth_entry_minus8", at: 38, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "chroma_bit_depth_entry_minus8", at: 39, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "num_tile_columns_minus1", at: 40, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "num_tile_rows_minus1", at: 41, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved1", at: 42, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved2", at: 43, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "column_width_minus1", at: 44, ty: Ty::U16, count: 19, is_optional: false, is_extern_sync: false },
+        Field { name: "row_height_minus1", at: 82, ty: Ty::U16, count: 21, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved3", at: 124, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pScalingLists", at: 128, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_SCALING_LISTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPredictorPaletteEntries", at: 136, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_PREDICTOR_PALETTE_ENTRIES_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 128, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_H265_SCALING_LISTS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },

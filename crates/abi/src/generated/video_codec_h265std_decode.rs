@@ -2,11 +2,10 @@
 // vulkan_video_codec_h265std_decode.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoDecodeH265PictureInfoFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoDecodeH265PictureInfoFlags, STD_VIDEO_DECODE_H265_PICTURE_INFO_FLAGS_LAYOUT, 4);
+structure!(StdVideoDecodeH265PictureInfoFlags, STD_VIDEO_DECODE_H265_PICTURE_INFO_FLAGS_LAYOUT);
 pub static STD_VIDEO_DECODE_H265_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoDecodeH265PictureInfoFlags",
     size: 4,
@@ -15,10 +14,10 @@ pub static STD_VIDEO_DECODE_H265_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("IrapPicFlag", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("IdrPicFlag", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("IsReference", 0, 1, Ty::Bits { shift: 2, width: 1 }).optional(),
-        f("short_term_ref_pic_set_sps_flag", 0, 1, Ty::Bits { shift: 3, width: 1 }).optional(),
+        Field { name: "IrapPicFlag", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "IdrPicFlag", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "IsReference", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "short_term_ref_pic_set_sps_flag", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -26,7 +25,6 @@ pub static STD_VIDEO_DECODE_H265_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoDecodeH265PictureInfo {
     pub flags: StdVideoDecodeH265PictureInfoFlags,
     pub sps_video_parameter_set_id: u8,
@@ -40,7 +38,7 @@ pub struct StdVideoDecodeH265PictureInfo {
     pub ref_pic_set_st_curr_after: [u8; 8],
     pub ref_pic_set_lt_curr: [u8; 8],
 }
-structure!(StdVideoDecodeH265PictureInfo, STD_VIDEO_DECODE_H265_PICTURE_INFO_LAYOUT, 40);
+structure!(StdVideoDecodeH265PictureInfo, STD_VIDEO_DECODE_H265_PICTURE_INFO_LAYOUT);
 pub static STD_VIDEO_DECODE_H265_PICTURE_INFO_LAYOUT: Layout = Layout {
     name: "StdVideoDecodeH265PictureInfo",
     size: 40,
@@ -49,17 +47,17 @@ pub static STD_VIDEO_DECODE_H265_PICTURE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_DECODE_H265_PICTURE_INFO_FLAGS_LAYOUT)),
-        f("sps_video_parameter_set_id", 4, 1, Ty::U8),
-        f("pps_seq_parameter_set_id", 5, 1, Ty::U8),
-        f("pps_pic_parameter_set_id", 6, 1, Ty::U8),
-        f("NumDeltaPocsOfRefRpsIdx", 7, 1, Ty::U8),
-        f("PicOrderCntVal", 8, 1, Ty::I32),
-        f("NumBitsForSTRefPicSetInSlice", 12, 1, Ty::U16),
-        f("reserved", 14, 1, Ty::U16),
-        f("RefPicSetStCurrBefore", 16, 8, Ty::U8),
-        f("RefPicSetStCurrAfter", 24, 8, Ty::U8),
-        f("RefPicSetLtCurr", 32, 8, Ty::U8),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_DECODE_H265_PICTURE_INFO_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sps_video_parameter_set_id", at: 4, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pps_seq_parameter_set_id", at: 5, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pps_pic_parameter_set_id", at: 6, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "NumDeltaPocsOfRefRpsIdx", at: 7, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "PicOrderCntVal", at: 8, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "NumBitsForSTRefPicSetInSlice", at: 12, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved", at: 14, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "RefPicSetStCurrBefore", at: 16, ty: Ty::U8, count: 8, is_optional: false, is_extern_sync: false },
+        Field { name: "RefPicSetStCurrAfter", at: 24, ty: Ty::U8, count: 8, is_optional: false, is_extern_sync: false },
+        Field { name: "RefPicSetLtCurr", at: 32, ty: Ty::U8, count: 8, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -67,11 +65,10 @@ pub static STD_VIDEO_DECODE_H265_PICTURE_INFO_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoDecodeH265ReferenceInfoFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoDecodeH265ReferenceInfoFlags, STD_VIDEO_DECODE_H265_REFERENCE_INFO_FLAGS_LAYOUT, 4);
+structure!(StdVideoDecodeH265ReferenceInfoFlags, STD_VIDEO_DECODE_H265_REFERENCE_INFO_FLAGS_LAYOUT);
 pub static STD_VIDEO_DECODE_H265_REFERENCE_INFO_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoDecodeH265ReferenceInfoFlags",
     size: 4,
@@ -80,8 +77,8 @@ pub static STD_VIDEO_DECODE_H265_REFERENCE_INFO_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("used_for_long_term_reference", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("unused_for_reference", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
+        Field { name: "used_for_long_term_reference", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "unused_for_reference", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -89,12 +86,11 @@ pub static STD_VIDEO_DECODE_H265_REFERENCE_INFO_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoDecodeH265ReferenceInfo {
     pub flags: StdVideoDecodeH265ReferenceInfoFlags,
     pub pic_order_cnt_val: i32,
 }
-structure!(StdVideoDecodeH265ReferenceInfo, STD_VIDEO_DECODE_H265_REFERENCE_INFO_LAYOUT, 8);
+structure!(StdVideoDecodeH265ReferenceInfo, STD_VIDEO_DECODE_H265_REFERENCE_INFO_LAYOUT);
 pub static STD_VIDEO_DECODE_H265_REFERENCE_INFO_LAYOUT: Layout = Layout {
     name: "StdVideoDecodeH265ReferenceInfo",
     size: 8,
@@ -103,8 +99,8 @@ pub static STD_VIDEO_DECODE_H265_REFERENCE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_DECODE_H265_REFERENCE_INFO_FLAGS_LAYOUT)),
-        f("PicOrderCntVal", 4, 1, Ty::I32),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_DECODE_H265_REFERENCE_INFO_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "PicOrderCntVal", at: 4, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],

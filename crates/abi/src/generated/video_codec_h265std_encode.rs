@@ -2,14 +2,13 @@
 // vulkan_video_codec_h265std_encode.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeH265WeightTableFlags {
     pub luma_weight_l0_flag: u16,
     pub chroma_weight_l0_flag: u16,
     pub luma_weight_l1_flag: u16,
     pub chroma_weight_l1_flag: u16,
 }
-structure!(StdVideoEncodeH265WeightTableFlags, STD_VIDEO_ENCODE_H265_WEIGHT_TABLE_FLAGS_LAYOUT, 8);
+structure!(StdVideoEncodeH265WeightTableFlags, STD_VIDEO_ENCODE_H265_WEIGHT_TABLE_FLAGS_LAYOUT);
 pub static STD_VIDEO_ENCODE_H265_WEIGHT_TABLE_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeH265WeightTableFlags",
     size: 8,
@@ -18,10 +17,10 @@ pub static STD_VIDEO_ENCODE_H265_WEIGHT_TABLE_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("luma_weight_l0_flag", 0, 1, Ty::U16),
-        f("chroma_weight_l0_flag", 2, 1, Ty::U16),
-        f("luma_weight_l1_flag", 4, 1, Ty::U16),
-        f("chroma_weight_l1_flag", 6, 1, Ty::U16),
+        Field { name: "luma_weight_l0_flag", at: 0, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "chroma_weight_l0_flag", at: 2, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "luma_weight_l1_flag", at: 4, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "chroma_weight_l1_flag", at: 6, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -29,7 +28,6 @@ pub static STD_VIDEO_ENCODE_H265_WEIGHT_TABLE_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeH265WeightTable {
     pub flags: StdVideoEncodeH265WeightTableFlags,
     pub luma_log2_weight_denom: u8,
@@ -43,7 +41,7 @@ pub struct StdVideoEncodeH265WeightTable {
     pub delta_chroma_weight_l1: [[i8; 2]; 15],
     pub delta_chroma_offset_l1: [[i8; 2]; 15],
 }
-structure!(StdVideoEncodeH265WeightTable, STD_VIDEO_ENCODE_H265_WEIGHT_TABLE_LAYOUT, 190);
+structure!(StdVideoEncodeH265WeightTable, STD_VIDEO_ENCODE_H265_WEIGHT_TABLE_LAYOUT);
 pub static STD_VIDEO_ENCODE_H265_WEIGHT_TABLE_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeH265WeightTable",
     size: 190,
@@ -52,17 +50,17 @@ pub static STD_VIDEO_ENCODE_H265_WEIGHT_TABLE_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_ENCODE_H265_WEIGHT_TABLE_FLAGS_LAYOUT)),
-        f("luma_log2_weight_denom", 8, 1, Ty::U8),
-        f("delta_chroma_log2_weight_denom", 9, 1, Ty::I8),
-        f("delta_luma_weight_l0", 10, 15, Ty::I8),
-        f("luma_offset_l0", 25, 15, Ty::I8),
-        f("delta_chroma_weight_l0", 40, 30, Ty::I8),
-        f("delta_chroma_offset_l0", 70, 30, Ty::I8),
-        f("delta_luma_weight_l1", 100, 15, Ty::I8),
-        f("luma_offset_l1", 115, 15, Ty::I8),
-        f("delta_chroma_weight_l1", 130, 30, Ty::I8),
-        f("delta_chroma_offset_l1", 160, 30, Ty::I8),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_ENCODE_H265_WEIGHT_TABLE_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "luma_log2_weight_denom", at: 8, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "delta_chroma_log2_weight_denom", at: 9, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "delta_luma_weight_l0", at: 10, ty: Ty::I8, count: 15, is_optional: false, is_extern_sync: false },
+        Field { name: "luma_offset_l0", at: 25, ty: Ty::I8, count: 15, is_optional: false, is_extern_sync: false },
+        Field { name: "delta_chroma_weight_l0", at: 40, ty: Ty::I8, count: 30, is_optional: false, is_extern_sync: false },
+        Field { name: "delta_chroma_offset_l0", at: 70, ty: Ty::I8, count: 30, is_optional: false, is_extern_sync: false },
+        Field { name: "delta_luma_weight_l1", at: 100, ty: Ty::I8, count: 15, is_optional: false, is_extern_sync: false },
+        Field { name: "luma_offset_l1", at: 115, ty: Ty::I8, count: 15, is_optional: false, is_extern_sync: false },
+        Field { name: "delta_chroma_weight_l1", at: 130, ty: Ty::I8, count: 30, is_optional: false, is_extern_sync: false },
+        Field { name: "delta_chroma_offset_l1", at: 160, ty: Ty::I8, count: 30, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -70,11 +68,10 @@ pub static STD_VIDEO_ENCODE_H265_WEIGHT_TABLE_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeH265SliceSegmentHeaderFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoEncodeH265SliceSegmentHeaderFlags, STD_VIDEO_ENCODE_H265_SLICE_SEGMENT_HEADER_FLAGS_LAYOUT, 4);
+structure!(StdVideoEncodeH265SliceSegmentHeaderFlags, STD_VIDEO_ENCODE_H265_SLICE_SEGMENT_HEADER_FLAGS_LAYOUT);
 pub static STD_VIDEO_ENCODE_H265_SLICE_SEGMENT_HEADER_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeH265SliceSegmentHeaderFlags",
     size: 4,
@@ -83,19 +80,19 @@ pub static STD_VIDEO_ENCODE_H265_SLICE_SEGMENT_HEADER_FLAGS_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("first_slice_segment_in_pic_flag", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("dependent_slice_segment_flag", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("slice_sao_luma_flag", 0, 1, Ty::Bits { shift: 2, width: 1 }).optional(),
-        f("slice_sao_chroma_flag", 0, 1, Ty::Bits { shift: 3, width: 1 }).optional(),
-        f("num_ref_idx_active_override_flag", 0, 1, Ty::Bits { shift: 4, width: 1 }).optional(),
-        f("mvd_l1_zero_flag", 0, 1, Ty::Bits { shift: 5, width: 1 }).optional(),
-        f("cabac_init_flag", 0, 1, Ty::Bits { shift: 6, width: 1 }).optional(),
-        f("cu_chroma_qp_offset_enabled_flag", 0, 1, Ty::Bits { shift: 7, width: 1 }).optional(),
-        f("deblocking_filter_override_flag", 0, 1, Ty::Bits { shift: 8, width: 1 }).optional(),
-        f("slice_deblocking_filter_disabled_flag", 0, 1, Ty::Bits { shift: 9, width: 1 }).optional(),
-        f("collocated_from_l0_flag", 0, 1, Ty::Bits { shift: 10, width: 1 }).optional(),
-        f("slice_loop_filter_across_slices_enabled_flag", 0, 1, Ty::Bits { shift: 11, width: 1 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 12, width: 20 }).optional(),
+        Field { name: "first_slice_segment_in_pic_flag", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "dependent_slice_segment_flag", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "slice_sao_luma_flag", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "slice_sao_chroma_flag", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "num_ref_idx_active_override_flag", at: 0, ty: Ty::Bits { shift: 4, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "mvd_l1_zero_flag", at: 0, ty: Ty::Bits { shift: 5, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "cabac_init_flag", at: 0, ty: Ty::Bits { shift: 6, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "cu_chroma_qp_offset_enabled_flag", at: 0, ty: Ty::Bits { shift: 7, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "deblocking_filter_override_flag", at: 0, ty: Ty::Bits { shift: 8, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "slice_deblocking_filter_disabled_flag", at: 0, ty: Ty::Bits { shift: 9, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "collocated_from_l0_flag", at: 0, ty: Ty::Bits { shift: 10, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "slice_loop_filter_across_slices_enabled_flag", at: 0, ty: Ty::Bits { shift: 11, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 12, width: 20 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -103,7 +100,6 @@ pub static STD_VIDEO_ENCODE_H265_SLICE_SEGMENT_HEADER_FLAGS_LAYOUT: Layout = Lay
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeH265SliceSegmentHeader {
     pub flags: StdVideoEncodeH265SliceSegmentHeaderFlags,
     pub slice_type: StdVideoH265SliceType,
@@ -121,7 +117,7 @@ pub struct StdVideoEncodeH265SliceSegmentHeader {
     pub reserved1: u16,
     pub p_weight_table: Ptr<StdVideoEncodeH265WeightTable>,
 }
-structure!(StdVideoEncodeH265SliceSegmentHeader, STD_VIDEO_ENCODE_H265_SLICE_SEGMENT_HEADER_LAYOUT, 32);
+structure!(StdVideoEncodeH265SliceSegmentHeader, STD_VIDEO_ENCODE_H265_SLICE_SEGMENT_HEADER_LAYOUT);
 pub static STD_VIDEO_ENCODE_H265_SLICE_SEGMENT_HEADER_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeH265SliceSegmentHeader",
     size: 32,
@@ -130,21 +126,21 @@ pub static STD_VIDEO_ENCODE_H265_SLICE_SEGMENT_HEADER_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_ENCODE_H265_SLICE_SEGMENT_HEADER_FLAGS_LAYOUT)),
-        f("slice_type", 4, 1, Ty::Enum(&STD_VIDEO_H265_SLICE_TYPE_ENUM)),
-        f("slice_segment_address", 8, 1, Ty::U32),
-        f("collocated_ref_idx", 12, 1, Ty::U8),
-        f("MaxNumMergeCand", 13, 1, Ty::U8),
-        f("slice_cb_qp_offset", 14, 1, Ty::I8),
-        f("slice_cr_qp_offset", 15, 1, Ty::I8),
-        f("slice_beta_offset_div2", 16, 1, Ty::I8),
-        f("slice_tc_offset_div2", 17, 1, Ty::I8),
-        f("slice_act_y_qp_offset", 18, 1, Ty::I8),
-        f("slice_act_cb_qp_offset", 19, 1, Ty::I8),
-        f("slice_act_cr_qp_offset", 20, 1, Ty::I8),
-        f("slice_qp_delta", 21, 1, Ty::I8),
-        f("reserved1", 22, 1, Ty::U16),
-        f("pWeightTable", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_WEIGHT_TABLE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_ENCODE_H265_SLICE_SEGMENT_HEADER_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "slice_type", at: 4, ty: Ty::Enum(&STD_VIDEO_H265_SLICE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "slice_segment_address", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "collocated_ref_idx", at: 12, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "MaxNumMergeCand", at: 13, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "slice_cb_qp_offset", at: 14, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "slice_cr_qp_offset", at: 15, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "slice_beta_offset_div2", at: 16, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "slice_tc_offset_div2", at: 17, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "slice_act_y_qp_offset", at: 18, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "slice_act_cb_qp_offset", at: 19, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "slice_act_cr_qp_offset", at: 20, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "slice_qp_delta", at: 21, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved1", at: 22, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pWeightTable", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_WEIGHT_TABLE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_WEIGHT_TABLE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
@@ -154,11 +150,10 @@ pub static STD_VIDEO_ENCODE_H265_SLICE_SEGMENT_HEADER_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeH265ReferenceListsInfoFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoEncodeH265ReferenceListsInfoFlags, STD_VIDEO_ENCODE_H265_REFERENCE_LISTS_INFO_FLAGS_LAYOUT, 4);
+structure!(StdVideoEncodeH265ReferenceListsInfoFlags, STD_VIDEO_ENCODE_H265_REFERENCE_LISTS_INFO_FLAGS_LAYOUT);
 pub static STD_VIDEO_ENCODE_H265_REFERENCE_LISTS_INFO_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeH265ReferenceListsInfoFlags",
     size: 4,
@@ -167,9 +162,9 @@ pub static STD_VIDEO_ENCODE_H265_REFERENCE_LISTS_INFO_FLAGS_LAYOUT: Layout = Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        f("ref_pic_list_modification_flag_l0", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("ref_pic_list_modification_flag_l1", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 2, width: 30 }).optional(),
+        Field { name: "ref_pic_list_modification_flag_l0", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "ref_pic_list_modification_flag_l1", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 2, width: 30 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -177,7 +172,6 @@ pub static STD_VIDEO_ENCODE_H265_REFERENCE_LISTS_INFO_FLAGS_LAYOUT: Layout = Lay
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeH265ReferenceListsInfo {
     pub flags: StdVideoEncodeH265ReferenceListsInfoFlags,
     pub num_ref_idx_l0_active_minus1: u8,
@@ -187,7 +181,7 @@ pub struct StdVideoEncodeH265ReferenceListsInfo {
     pub list_entry_l0: [u8; 15],
     pub list_entry_l1: [u8; 15],
 }
-structure!(StdVideoEncodeH265ReferenceListsInfo, STD_VIDEO_ENCODE_H265_REFERENCE_LISTS_INFO_LAYOUT, 68);
+structure!(StdVideoEncodeH265ReferenceListsInfo, STD_VIDEO_ENCODE_H265_REFERENCE_LISTS_INFO_LAYOUT);
 pub static STD_VIDEO_ENCODE_H265_REFERENCE_LISTS_INFO_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeH265ReferenceListsInfo",
     size: 68,
@@ -196,25 +190,24 @@ pub static STD_VIDEO_ENCODE_H265_REFERENCE_LISTS_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_ENCODE_H265_REFERENCE_LISTS_INFO_FLAGS_LAYOUT)),
-        f("num_ref_idx_l0_active_minus1", 4, 1, Ty::U8),
-        f("num_ref_idx_l1_active_minus1", 5, 1, Ty::U8),
-        f("RefPicList0", 6, 15, Ty::U8),
-        f("RefPicList1", 21, 15, Ty::U8),
-        f("list_entry_l0", 36, 15, Ty::U8),
-        f("list_entry_l1", 51, 15, Ty::U8),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_ENCODE_H265_REFERENCE_LISTS_INFO_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "num_ref_idx_l0_active_minus1", at: 4, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "num_ref_idx_l1_active_minus1", at: 5, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "RefPicList0", at: 6, ty: Ty::U8, count: 15, is_optional: false, is_extern_sync: false },
+        Field { name: "RefPicList1", at: 21, ty: Ty::U8, count: 15, is_optional: false, is_extern_sync: false },
+        Field { name: "list_entry_l0", at: 36, ty: Ty::U8, count: 15, is_optional: false, is_extern_sync: false },
+        Field { name: "list_entry_l1", at: 51, ty: Ty::U8, count: 15, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(66, 2)],
+    gaps: &[Span { at: 66, size: 2 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeH265PictureInfoFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoEncodeH265PictureInfoFlags, STD_VIDEO_ENCODE_H265_PICTURE_INFO_FLAGS_LAYOUT, 4);
+structure!(StdVideoEncodeH265PictureInfoFlags, STD_VIDEO_ENCODE_H265_PICTURE_INFO_FLAGS_LAYOUT);
 pub static STD_VIDEO_ENCODE_H265_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeH265PictureInfoFlags",
     size: 4,
@@ -223,16 +216,16 @@ pub static STD_VIDEO_ENCODE_H265_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("is_reference", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("IrapPicFlag", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("used_for_long_term_reference", 0, 1, Ty::Bits { shift: 2, width: 1 }).optional(),
-        f("discardable_flag", 0, 1, Ty::Bits { shift: 3, width: 1 }).optional(),
-        f("cross_layer_bla_flag", 0, 1, Ty::Bits { shift: 4, width: 1 }).optional(),
-        f("pic_output_flag", 0, 1, Ty::Bits { shift: 5, width: 1 }).optional(),
-        f("no_output_of_prior_pics_flag", 0, 1, Ty::Bits { shift: 6, width: 1 }).optional(),
-        f("short_term_ref_pic_set_sps_flag", 0, 1, Ty::Bits { shift: 7, width: 1 }).optional(),
-        f("slice_temporal_mvp_enabled_flag", 0, 1, Ty::Bits { shift: 8, width: 1 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 9, width: 23 }).optional(),
+        Field { name: "is_reference", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "IrapPicFlag", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "used_for_long_term_reference", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "discardable_flag", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "cross_layer_bla_flag", at: 0, ty: Ty::Bits { shift: 4, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pic_output_flag", at: 0, ty: Ty::Bits { shift: 5, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "no_output_of_prior_pics_flag", at: 0, ty: Ty::Bits { shift: 6, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "short_term_ref_pic_set_sps_flag", at: 0, ty: Ty::Bits { shift: 7, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "slice_temporal_mvp_enabled_flag", at: 0, ty: Ty::Bits { shift: 8, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 9, width: 23 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -240,7 +233,6 @@ pub static STD_VIDEO_ENCODE_H265_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeH265LongTermRefPics {
     pub num_long_term_sps: u8,
     pub num_long_term_pics: u8,
@@ -250,7 +242,7 @@ pub struct StdVideoEncodeH265LongTermRefPics {
     pub delta_poc_msb_present_flag: [u8; 48],
     pub delta_poc_msb_cycle_lt: [u8; 48],
 }
-structure!(StdVideoEncodeH265LongTermRefPics, STD_VIDEO_ENCODE_H265_LONG_TERM_REF_PICS_LAYOUT, 148);
+structure!(StdVideoEncodeH265LongTermRefPics, STD_VIDEO_ENCODE_H265_LONG_TERM_REF_PICS_LAYOUT);
 pub static STD_VIDEO_ENCODE_H265_LONG_TERM_REF_PICS_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeH265LongTermRefPics",
     size: 148,
@@ -259,13 +251,13 @@ pub static STD_VIDEO_ENCODE_H265_LONG_TERM_REF_PICS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("num_long_term_sps", 0, 1, Ty::U8),
-        f("num_long_term_pics", 1, 1, Ty::U8),
-        f("lt_idx_sps", 2, 32, Ty::U8),
-        f("poc_lsb_lt", 34, 16, Ty::U8),
-        f("used_by_curr_pic_lt_flag", 50, 1, Ty::U16),
-        f("delta_poc_msb_present_flag", 52, 48, Ty::U8),
-        f("delta_poc_msb_cycle_lt", 100, 48, Ty::U8),
+        Field { name: "num_long_term_sps", at: 0, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "num_long_term_pics", at: 1, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "lt_idx_sps", at: 2, ty: Ty::U8, count: 32, is_optional: false, is_extern_sync: false },
+        Field { name: "poc_lsb_lt", at: 34, ty: Ty::U8, count: 16, is_optional: false, is_extern_sync: false },
+        Field { name: "used_by_curr_pic_lt_flag", at: 50, ty: Ty::U16, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "delta_poc_msb_present_flag", at: 52, ty: Ty::U8, count: 48, is_optional: false, is_extern_sync: false },
+        Field { name: "delta_poc_msb_cycle_lt", at: 100, ty: Ty::U8, count: 48, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -273,7 +265,6 @@ pub static STD_VIDEO_ENCODE_H265_LONG_TERM_REF_PICS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeH265PictureInfo {
     pub flags: StdVideoEncodeH265PictureInfoFlags,
     pub pic_type: StdVideoH265PictureType,
@@ -288,7 +279,7 @@ pub struct StdVideoEncodeH265PictureInfo {
     pub p_short_term_ref_pic_set: Ptr<StdVideoH265ShortTermRefPicSet>,
     pub p_long_term_ref_pics: Ptr<StdVideoEncodeH265LongTermRefPics>,
 }
-structure!(StdVideoEncodeH265PictureInfo, STD_VIDEO_ENCODE_H265_PICTURE_INFO_LAYOUT, 48);
+structure!(StdVideoEncodeH265PictureInfo, STD_VIDEO_ENCODE_H265_PICTURE_INFO_LAYOUT);
 pub static STD_VIDEO_ENCODE_H265_PICTURE_INFO_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeH265PictureInfo",
     size: 48,
@@ -297,18 +288,18 @@ pub static STD_VIDEO_ENCODE_H265_PICTURE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_ENCODE_H265_PICTURE_INFO_FLAGS_LAYOUT)),
-        f("pic_type", 4, 1, Ty::Enum(&STD_VIDEO_H265_PICTURE_TYPE_ENUM)),
-        f("sps_video_parameter_set_id", 8, 1, Ty::U8),
-        f("pps_seq_parameter_set_id", 9, 1, Ty::U8),
-        f("pps_pic_parameter_set_id", 10, 1, Ty::U8),
-        f("short_term_ref_pic_set_idx", 11, 1, Ty::U8),
-        f("PicOrderCntVal", 12, 1, Ty::I32),
-        f("TemporalId", 16, 1, Ty::U8),
-        f("reserved1", 17, 7, Ty::U8),
-        f("pRefLists", 24, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_REFERENCE_LISTS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pShortTermRefPicSet", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_SHORT_TERM_REF_PIC_SET_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
-        f("pLongTermRefPics", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_LONG_TERM_REF_PICS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_ENCODE_H265_PICTURE_INFO_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pic_type", at: 4, ty: Ty::Enum(&STD_VIDEO_H265_PICTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "sps_video_parameter_set_id", at: 8, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pps_seq_parameter_set_id", at: 9, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pps_pic_parameter_set_id", at: 10, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "short_term_ref_pic_set_idx", at: 11, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "PicOrderCntVal", at: 12, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "TemporalId", at: 16, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved1", at: 17, ty: Ty::U8, count: 7, is_optional: false, is_extern_sync: false },
+        Field { name: "pRefLists", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_REFERENCE_LISTS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pShortTermRefPicSet", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_H265_SHORT_TERM_REF_PIC_SET_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pLongTermRefPics", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_LONG_TERM_REF_PICS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_ENCODE_H265_REFERENCE_LISTS_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
@@ -320,11 +311,10 @@ pub static STD_VIDEO_ENCODE_H265_PICTURE_INFO_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeH265ReferenceInfoFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoEncodeH265ReferenceInfoFlags, STD_VIDEO_ENCODE_H265_REFERENCE_INFO_FLAGS_LAYOUT, 4);
+structure!(StdVideoEncodeH265ReferenceInfoFlags, STD_VIDEO_ENCODE_H265_REFERENCE_INFO_FLAGS_LAYOUT);
 pub static STD_VIDEO_ENCODE_H265_REFERENCE_INFO_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeH265ReferenceInfoFlags",
     size: 4,
@@ -333,9 +323,9 @@ pub static STD_VIDEO_ENCODE_H265_REFERENCE_INFO_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("used_for_long_term_reference", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("unused_for_reference", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 2, width: 30 }).optional(),
+        Field { name: "used_for_long_term_reference", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "unused_for_reference", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 2, width: 30 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -343,14 +333,13 @@ pub static STD_VIDEO_ENCODE_H265_REFERENCE_INFO_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoEncodeH265ReferenceInfo {
     pub flags: StdVideoEncodeH265ReferenceInfoFlags,
     pub pic_type: StdVideoH265PictureType,
     pub pic_order_cnt_val: i32,
     pub temporal_id: u8,
 }
-structure!(StdVideoEncodeH265ReferenceInfo, STD_VIDEO_ENCODE_H265_REFERENCE_INFO_LAYOUT, 16);
+structure!(StdVideoEncodeH265ReferenceInfo, STD_VIDEO_ENCODE_H265_REFERENCE_INFO_LAYOUT);
 pub static STD_VIDEO_ENCODE_H265_REFERENCE_INFO_LAYOUT: Layout = Layout {
     name: "StdVideoEncodeH265ReferenceInfo",
     size: 16,
@@ -359,12 +348,12 @@ pub static STD_VIDEO_ENCODE_H265_REFERENCE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_ENCODE_H265_REFERENCE_INFO_FLAGS_LAYOUT)),
-        f("pic_type", 4, 1, Ty::Enum(&STD_VIDEO_H265_PICTURE_TYPE_ENUM)),
-        f("PicOrderCntVal", 8, 1, Ty::I32),
-        f("TemporalId", 12, 1, Ty::U8),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_ENCODE_H265_REFERENCE_INFO_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pic_type", at: 4, ty: Ty::Enum(&STD_VIDEO_H265_PICTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "PicOrderCntVal", at: 8, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "TemporalId", at: 12, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(13, 3)],
+    gaps: &[Span { at: 13, size: 3 }],
     keep: &[],
 };

@@ -2,11 +2,10 @@
 // vulkan_video_codec_vp9std.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoVP9ColorConfigFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoVP9ColorConfigFlags, STD_VIDEO_VP9_COLOR_CONFIG_FLAGS_LAYOUT, 4);
+structure!(StdVideoVP9ColorConfigFlags, STD_VIDEO_VP9_COLOR_CONFIG_FLAGS_LAYOUT);
 pub static STD_VIDEO_VP9_COLOR_CONFIG_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoVP9ColorConfigFlags",
     size: 4,
@@ -15,8 +14,8 @@ pub static STD_VIDEO_VP9_COLOR_CONFIG_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("color_range", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 1, width: 31 }).optional(),
+        Field { name: "color_range", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 1, width: 31 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -24,7 +23,6 @@ pub static STD_VIDEO_VP9_COLOR_CONFIG_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoVP9ColorConfig {
     pub flags: StdVideoVP9ColorConfigFlags,
     pub bit_depth: u8,
@@ -33,7 +31,7 @@ pub struct StdVideoVP9ColorConfig {
     pub reserved1: u8,
     pub color_space: StdVideoVP9ColorSpace,
 }
-structure!(StdVideoVP9ColorConfig, STD_VIDEO_VP9_COLOR_CONFIG_LAYOUT, 12);
+structure!(StdVideoVP9ColorConfig, STD_VIDEO_VP9_COLOR_CONFIG_LAYOUT);
 pub static STD_VIDEO_VP9_COLOR_CONFIG_LAYOUT: Layout = Layout {
     name: "StdVideoVP9ColorConfig",
     size: 12,
@@ -42,12 +40,12 @@ pub static STD_VIDEO_VP9_COLOR_CONFIG_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_VP9_COLOR_CONFIG_FLAGS_LAYOUT)),
-        f("BitDepth", 4, 1, Ty::U8),
-        f("subsampling_x", 5, 1, Ty::U8),
-        f("subsampling_y", 6, 1, Ty::U8),
-        f("reserved1", 7, 1, Ty::U8),
-        f("color_space", 8, 1, Ty::Enum(&STD_VIDEO_VP9_COLOR_SPACE_ENUM)),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_VP9_COLOR_CONFIG_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "BitDepth", at: 4, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subsampling_x", at: 5, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "subsampling_y", at: 6, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved1", at: 7, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "color_space", at: 8, ty: Ty::Enum(&STD_VIDEO_VP9_COLOR_SPACE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -55,11 +53,10 @@ pub static STD_VIDEO_VP9_COLOR_CONFIG_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoVP9LoopFilterFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoVP9LoopFilterFlags, STD_VIDEO_VP9_LOOP_FILTER_FLAGS_LAYOUT, 4);
+structure!(StdVideoVP9LoopFilterFlags, STD_VIDEO_VP9_LOOP_FILTER_FLAGS_LAYOUT);
 pub static STD_VIDEO_VP9_LOOP_FILTER_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoVP9LoopFilterFlags",
     size: 4,
@@ -68,9 +65,9 @@ pub static STD_VIDEO_VP9_LOOP_FILTER_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("loop_filter_delta_enabled", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("loop_filter_delta_update", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 2, width: 30 }).optional(),
+        Field { name: "loop_filter_delta_enabled", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "loop_filter_delta_update", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 2, width: 30 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -78,7 +75,6 @@ pub static STD_VIDEO_VP9_LOOP_FILTER_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoVP9LoopFilter {
     pub flags: StdVideoVP9LoopFilterFlags,
     pub loop_filter_level: u8,
@@ -88,7 +84,7 @@ pub struct StdVideoVP9LoopFilter {
     pub update_mode_delta: u8,
     pub loop_filter_mode_deltas: [i8; 2],
 }
-structure!(StdVideoVP9LoopFilter, STD_VIDEO_VP9_LOOP_FILTER_LAYOUT, 16);
+structure!(StdVideoVP9LoopFilter, STD_VIDEO_VP9_LOOP_FILTER_LAYOUT);
 pub static STD_VIDEO_VP9_LOOP_FILTER_LAYOUT: Layout = Layout {
     name: "StdVideoVP9LoopFilter",
     size: 16,
@@ -97,25 +93,24 @@ pub static STD_VIDEO_VP9_LOOP_FILTER_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_VP9_LOOP_FILTER_FLAGS_LAYOUT)),
-        f("loop_filter_level", 4, 1, Ty::U8),
-        f("loop_filter_sharpness", 5, 1, Ty::U8),
-        f("update_ref_delta", 6, 1, Ty::U8),
-        f("loop_filter_ref_deltas", 7, 4, Ty::I8),
-        f("update_mode_delta", 11, 1, Ty::U8),
-        f("loop_filter_mode_deltas", 12, 2, Ty::I8),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_VP9_LOOP_FILTER_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "loop_filter_level", at: 4, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "loop_filter_sharpness", at: 5, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "update_ref_delta", at: 6, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "loop_filter_ref_deltas", at: 7, ty: Ty::I8, count: 4, is_optional: false, is_extern_sync: false },
+        Field { name: "update_mode_delta", at: 11, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "loop_filter_mode_deltas", at: 12, ty: Ty::I8, count: 2, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(14, 2)],
+    gaps: &[Span { at: 14, size: 2 }],
     keep: &[],
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoVP9SegmentationFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoVP9SegmentationFlags, STD_VIDEO_VP9_SEGMENTATION_FLAGS_LAYOUT, 4);
+structure!(StdVideoVP9SegmentationFlags, STD_VIDEO_VP9_SEGMENTATION_FLAGS_LAYOUT);
 pub static STD_VIDEO_VP9_SEGMENTATION_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoVP9SegmentationFlags",
     size: 4,
@@ -124,11 +119,11 @@ pub static STD_VIDEO_VP9_SEGMENTATION_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("segmentation_update_map", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("segmentation_temporal_update", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("segmentation_update_data", 0, 1, Ty::Bits { shift: 2, width: 1 }).optional(),
-        f("segmentation_abs_or_delta_update", 0, 1, Ty::Bits { shift: 3, width: 1 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 4, width: 28 }).optional(),
+        Field { name: "segmentation_update_map", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "segmentation_temporal_update", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "segmentation_update_data", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "segmentation_abs_or_delta_update", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 4, width: 28 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -136,7 +131,6 @@ pub static STD_VIDEO_VP9_SEGMENTATION_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoVP9Segmentation {
     pub flags: StdVideoVP9SegmentationFlags,
     pub segmentation_tree_probs: [u8; 7],
@@ -144,7 +138,7 @@ pub struct StdVideoVP9Segmentation {
     pub feature_enabled: [u8; 8],
     pub feature_data: [[i16; 4]; 8],
 }
-structure!(StdVideoVP9Segmentation, STD_VIDEO_VP9_SEGMENTATION_LAYOUT, 88);
+structure!(StdVideoVP9Segmentation, STD_VIDEO_VP9_SEGMENTATION_LAYOUT);
 pub static STD_VIDEO_VP9_SEGMENTATION_LAYOUT: Layout = Layout {
     name: "StdVideoVP9Segmentation",
     size: 88,
@@ -153,14 +147,14 @@ pub static STD_VIDEO_VP9_SEGMENTATION_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_VP9_SEGMENTATION_FLAGS_LAYOUT)),
-        f("segmentation_tree_probs", 4, 7, Ty::U8),
-        f("segmentation_pred_prob", 11, 3, Ty::U8),
-        f("FeatureEnabled", 14, 8, Ty::U8),
-        f("FeatureData", 22, 32, Ty::I16),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_VP9_SEGMENTATION_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "segmentation_tree_probs", at: 4, ty: Ty::U8, count: 7, is_optional: false, is_extern_sync: false },
+        Field { name: "segmentation_pred_prob", at: 11, ty: Ty::U8, count: 3, is_optional: false, is_extern_sync: false },
+        Field { name: "FeatureEnabled", at: 14, ty: Ty::U8, count: 8, is_optional: false, is_extern_sync: false },
+        Field { name: "FeatureData", at: 22, ty: Ty::I16, count: 32, is_optional: false, is_extern_sync: false },
     ],
     work: &[],
-    gaps: &[s(86, 2)],
+    gaps: &[Span { at: 86, size: 2 }],
     keep: &[],
 };
 

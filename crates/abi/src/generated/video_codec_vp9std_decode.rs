@@ -2,11 +2,10 @@
 // vulkan_video_codec_vp9std_decode.
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoDecodeVP9PictureInfoFlags {
     pub bits_0: u32,
 }
-structure!(StdVideoDecodeVP9PictureInfoFlags, STD_VIDEO_DECODE_VP9_PICTURE_INFO_FLAGS_LAYOUT, 4);
+structure!(StdVideoDecodeVP9PictureInfoFlags, STD_VIDEO_DECODE_VP9_PICTURE_INFO_FLAGS_LAYOUT);
 pub static STD_VIDEO_DECODE_VP9_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
     name: "StdVideoDecodeVP9PictureInfoFlags",
     size: 4,
@@ -15,15 +14,15 @@ pub static STD_VIDEO_DECODE_VP9_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("error_resilient_mode", 0, 1, Ty::Bits { shift: 0, width: 1 }).optional(),
-        f("intra_only", 0, 1, Ty::Bits { shift: 1, width: 1 }).optional(),
-        f("allow_high_precision_mv", 0, 1, Ty::Bits { shift: 2, width: 1 }).optional(),
-        f("refresh_frame_context", 0, 1, Ty::Bits { shift: 3, width: 1 }).optional(),
-        f("frame_parallel_decoding_mode", 0, 1, Ty::Bits { shift: 4, width: 1 }).optional(),
-        f("segmentation_enabled", 0, 1, Ty::Bits { shift: 5, width: 1 }).optional(),
-        f("show_frame", 0, 1, Ty::Bits { shift: 6, width: 1 }).optional(),
-        f("UsePrevFrameMvs", 0, 1, Ty::Bits { shift: 7, width: 1 }).optional(),
-        f("reserved", 0, 1, Ty::Bits { shift: 8, width: 24 }).optional(),
+        Field { name: "error_resilient_mode", at: 0, ty: Ty::Bits { shift: 0, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "intra_only", at: 0, ty: Ty::Bits { shift: 1, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "allow_high_precision_mv", at: 0, ty: Ty::Bits { shift: 2, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "refresh_frame_context", at: 0, ty: Ty::Bits { shift: 3, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "frame_parallel_decoding_mode", at: 0, ty: Ty::Bits { shift: 4, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "segmentation_enabled", at: 0, ty: Ty::Bits { shift: 5, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "show_frame", at: 0, ty: Ty::Bits { shift: 6, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "UsePrevFrameMvs", at: 0, ty: Ty::Bits { shift: 7, width: 1 }, count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "reserved", at: 0, ty: Ty::Bits { shift: 8, width: 24 }, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[],
     gaps: &[],
@@ -31,7 +30,6 @@ pub static STD_VIDEO_DECODE_VP9_PICTURE_INFO_FLAGS_LAYOUT: Layout = Layout {
 };
 
 #[repr(C)]
-#[derive(Clone, Copy)]
 pub struct StdVideoDecodeVP9PictureInfo {
     pub flags: StdVideoDecodeVP9PictureInfoFlags,
     pub profile: StdVideoVP9Profile,
@@ -52,7 +50,7 @@ pub struct StdVideoDecodeVP9PictureInfo {
     pub p_loop_filter: Ptr<StdVideoVP9LoopFilter>,
     pub p_segmentation: Ptr<StdVideoVP9Segmentation>,
 }
-structure!(StdVideoDecodeVP9PictureInfo, STD_VIDEO_DECODE_VP9_PICTURE_INFO_LAYOUT, 56);
+structure!(StdVideoDecodeVP9PictureInfo, STD_VIDEO_DECODE_VP9_PICTURE_INFO_LAYOUT);
 pub static STD_VIDEO_DECODE_VP9_PICTURE_INFO_LAYOUT: Layout = Layout {
     name: "StdVideoDecodeVP9PictureInfo",
     size: 56,
@@ -61,24 +59,24 @@ pub static STD_VIDEO_DECODE_VP9_PICTURE_INFO_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        f("flags", 0, 1, Ty::Struct(&STD_VIDEO_DECODE_VP9_PICTURE_INFO_FLAGS_LAYOUT)),
-        f("profile", 4, 1, Ty::Enum(&STD_VIDEO_VP9_PROFILE_ENUM)),
-        f("frame_type", 8, 1, Ty::Enum(&STD_VIDEO_VP9_FRAME_TYPE_ENUM)),
-        f("frame_context_idx", 12, 1, Ty::U8),
-        f("reset_frame_context", 13, 1, Ty::U8),
-        f("refresh_frame_flags", 14, 1, Ty::U8),
-        f("ref_frame_sign_bias_mask", 15, 1, Ty::U8),
-        f("interpolation_filter", 16, 1, Ty::Enum(&STD_VIDEO_VP9_INTERPOLATION_FILTER_ENUM)),
-        f("base_q_idx", 20, 1, Ty::U8),
-        f("delta_q_y_dc", 21, 1, Ty::I8),
-        f("delta_q_uv_dc", 22, 1, Ty::I8),
-        f("delta_q_uv_ac", 23, 1, Ty::I8),
-        f("tile_cols_log2", 24, 1, Ty::U8),
-        f("tile_rows_log2", 25, 1, Ty::U8),
-        f("reserved1", 26, 3, Ty::U16),
-        f("pColorConfig", 32, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_VP9_COLOR_CONFIG_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pLoopFilter", 40, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_VP9_LOOP_FILTER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })),
-        f("pSegmentation", 48, 1, Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_VP9_SEGMENTATION_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None })).optional(),
+        Field { name: "flags", at: 0, ty: Ty::Struct(&STD_VIDEO_DECODE_VP9_PICTURE_INFO_FLAGS_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "profile", at: 4, ty: Ty::Enum(&STD_VIDEO_VP9_PROFILE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "frame_type", at: 8, ty: Ty::Enum(&STD_VIDEO_VP9_FRAME_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "frame_context_idx", at: 12, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reset_frame_context", at: 13, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "refresh_frame_flags", at: 14, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ref_frame_sign_bias_mask", at: 15, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "interpolation_filter", at: 16, ty: Ty::Enum(&STD_VIDEO_VP9_INTERPOLATION_FILTER_ENUM), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "base_q_idx", at: 20, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "delta_q_y_dc", at: 21, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "delta_q_uv_dc", at: 22, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "delta_q_uv_ac", at: 23, ty: Ty::I8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tile_cols_log2", at: 24, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "tile_rows_log2", at: 25, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "reserved1", at: 26, ty: Ty::U16, count: 3, is_optional: false, is_extern_sync: false },
+        Field { name: "pColorConfig", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_VP9_COLOR_CONFIG_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLoopFilter", at: 40, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_VP9_LOOP_FILTER_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSegmentation", at: 48, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_VP9_SEGMENTATION_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_VP9_COLOR_CONFIG_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },

@@ -13,6 +13,7 @@ pub(crate) static RECORD_VERDICTS: &[(&str, &str)] = &[
     ("VkCheckpointDataNV", "generated; pCheckpointMarker: present or absent only (a value of the application)"),
     ("VkClusterAccelerationStructureOpInputNV", "generated; pClustersBottomLevel: by hand (read by the driver); pMoveObjects: by hand (read by the driver); pTriangleClusters: by hand (read by the driver)"),
     ("VkCommandBufferBeginInfo", "generated; pInheritanceInfo: by hand (ignored for a primary one)"),
+    ("VkCommandBufferInheritanceRenderingInfo", "generated; pColorAttachmentFormats: by hand (ignored with a render pass, or outside one)"),
     ("VkCommandBufferInheritanceViewportScissorInfoNV", "generated; pViewportDepths: by hand (ignored unless inherited, and the registry states no length)"),
     ("VkConvertCooperativeVectorMatrixInfoNV", "generated; pDstSize: by hand (filled by the driver)"),
     ("VkCuLaunchInfoNVX", "generated; pExtras: present or absent only (the layout belongs to CUDA)"),

@@ -17,7 +17,6 @@ const BETA_ENCODE: &str =
     "video encoding was a beta extension in headers before 1.3.274 and changed when it became final";
 const GREW: &str = "later versions of the extension appended fields";
 const RENAMED: &str = "now VkRenderPassFragmentDensityMapOffsetEndInfoEXT, which is not the old name less its suffix";
-const GGP: &str = "the platform's headers are not public; our 32 bits are a guess, as is the 64 of the stand-in below";
 
 /// Structures and fields that are not the same in the installed headers, and why.
 const CHANGED: &[(&str, &str)] = &[
@@ -41,7 +40,6 @@ const CHANGED: &[(&str, &str)] = &[
     ("StdVideoEncodeH265SliceSegmentLongTermRefPics", BETA_ENCODE),
     ("VkDeviceFaultVendorBinaryHeaderVersionOneEXT", GREW),
     ("VkPhysicalDeviceClusterCullingShaderPropertiesHUAWEI", GREW),
-    ("VkPresentFrameTokenGGP.frameToken", GGP),
     ("VkSubpassFragmentDensityMapOffsetEndInfoQCOM", RENAMED),
     ("VkVideoEncodeCapabilitiesKHR", BETA_ENCODE),
     ("VkVideoEncodeH264CapabilitiesEXT", BETA_ENCODE),

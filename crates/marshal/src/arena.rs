@@ -11,16 +11,16 @@ pub struct Arena {
 const CHUNK_WORDS: usize = 8 * 1024;
 
 impl Arena {
-    /// Forgets everything; the largest chunk is kept.
+    /// Forgets everything; one chunk of the usual size is kept, and what was used of it zeroed.
     pub fn clear(&mut self) {
-        self.chunks.sort_by_key(|it| it.len());
-        let last = self.chunks.pop();
-        self.chunks.clear();
-        if let Some(mut chunk) = last {
-            chunk.fill(0);
+        let last = self.chunks.pop().map(|it| (it, self.used));
+        let earlier = self.chunks.drain(..).map(|it| (it, CHUNK_WORDS));
+        let kept = earlier.chain(last).find(|it| it.0.len() == CHUNK_WORDS);
+        self.used = 0;
+        if let Some((mut chunk, used)) = kept {
+            chunk[..used].fill(0);
             self.chunks.push(chunk);
         }
-        self.used = 0;
     }
 
     /// Zeroed bytes, aligned to eight. Never null, also for none.

@@ -9,8 +9,8 @@ use common::Names;
 
 #[test]
 fn damaged_records_are_refused_or_usable() {
-    let tally = mutation::mutate_records(7, 20_000);
-    assert!(tally.refused_total() > 10_000, "most damage shows: {:?}", tally.refused);
+    let tally = mutation::mutate_records(7, 200_000);
+    assert!(tally.refused_total() > 100_000, "most damage shows: {:?}", tally.refused);
     // Each of these faults must be reachable, or the check for it is dead.
     for fault in ["Truncated", "UnknownCommand", "WrongOffset", "PastEnd", "DirtyPadding", "WrongHandle", "WrongMark"] {
         assert!(tally.refused.contains_key(fault), "{fault} never occurs: {:?}", tally.refused);

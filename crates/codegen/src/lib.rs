@@ -67,6 +67,7 @@ fn build(registry: &Registry) -> Result<model::Model, Vec<CodegenError>> {
     }
     let commands = commands::all(&mut layouts);
     check_overrides(&mut layouts);
+    check_prose(&mut layouts);
     let mut errors = layouts.errors;
     if !errors.is_empty() {
         errors.sort();
@@ -82,6 +83,36 @@ fn field_names(model: &model::Model) -> BTreeMap<String, Vec<String>> {
     let fields =
         |it: &model::Layout| it.fields.iter().map(|it| it.rust_name.clone()).filter(|it| !it.is_empty()).collect();
     model.layouts.values().map(|it| (it.rust_name.clone(), fields(it))).collect()
+}
+
+/// A pointer whose validity is stated in prose may be garbage: somebody must have looked at it.
+fn check_prose(layouts: &mut layout::Layouts<'_>) {
+    let registry = layouts.registry;
+    let structures = registry.structs.iter().map(|(name, it)| (name, &it.fields));
+    let commands = registry.commands.iter().map(|(name, it)| (name, &it.parameters));
+    for (owner, fields) in structures.chain(commands) {
+        // Chains are always followed.
+        let in_prose =
+            |it: &&lavascope_registry::Field| it.no_auto_validity && it.ty.is_pointer() && it.name != "pNext";
+        for field in fields.iter().filter(in_prose) {
+            let item = format!("{owner}.{}", field.name);
+            let is_decided = overrides::find(&item).is_some()
+                || overrides::HARMLESS.iter().any(|it| it.0 == item)
+                || pointers::is_foreign(layouts, field);
+            if !is_decided {
+                layouts.error(&item, "its validity is stated in prose: when is it read?");
+            }
+        }
+    }
+    for (item, why) in overrides::HARMLESS {
+        let (owner, field) = item.split_once('.').unwrap_or((item, ""));
+        let fields = registry.structs.get(owner).map(|it| &it.fields);
+        let fields = fields.or_else(|| registry.commands.get(owner).map(|it| &it.parameters));
+        let is_in_prose = fields.is_some_and(|it| it.iter().any(|it| it.name == field && it.no_auto_validity));
+        if !is_in_prose {
+            layouts.error(item, &format!("is not stated in prose, but called harmless: {why}"));
+        }
+    }
 }
 
 /// An override must name something that exists.

@@ -282,6 +282,22 @@ pub(crate) const OVERRIDES: &[Override] = &[
     over("VkLayerSettingEXT.pValues", SettingValues, "the type is in a sibling"),
 ];
 
+/// Pointers whose validity the specification states in prose, and that are valid whenever their count is not zero.
+pub(crate) const HARMLESS: &[(&str, &str)] = &[
+    ("VkRenderPassBeginInfo.pClearValues", "values of attachments that are not cleared are garbage, but there"),
+    ("VkRenderingAreaInfo.pColorAttachmentFormats", "read by its count"),
+    ("VkShaderCreateInfoEXT.pSetLayouts", "read by its count"),
+    ("VkCudaLaunchInfoNV.pParams", "a table of addresses, which are not followed"),
+    ("vkFreeCommandBuffers.pCommandBuffers", "elements may be null"),
+    ("vkFreeDescriptorSets.pDescriptorSets", "elements may be null"),
+    ("vkCmdClearColorImage.pColor", "always there; which member counts, the format decides"),
+    ("vkCmdBindTransformFeedbackBuffersEXT.pSizes", "null or there"),
+    ("vkCmdBeginTransformFeedbackEXT.pCounterBuffers", "null or there"),
+    ("vkCmdEndTransformFeedbackEXT.pCounterBuffers", "null or there"),
+    ("vkCmdDrawMultiEXT.pVertexInfo", "read by count and stride"),
+    ("vkCmdDrawMultiIndexedEXT.pIndexInfo", "read by count and stride"),
+];
+
 /// Commands whose outputs are written although they fail, with the reason.
 pub(crate) const WRITTEN_ON_FAILURE: &[(&str, &str)] = &[
     ("vkCreateGraphicsPipelines", "a handle or null for each pipeline"),

@@ -22,7 +22,7 @@ pub(crate) fn value(layouts: &mut Layouts<'_>, owner: &Owner<'_>, field: &regist
 }
 
 /// Pointers to what only a platform or the application itself may look into.
-fn is_foreign(layouts: &Layouts<'_>, field: &registry::Field) -> bool {
+pub(crate) fn is_foreign(layouts: &Layouts<'_>, field: &registry::Field) -> bool {
     let base = field.ty.base.as_str();
     let is_incomplete = layouts.registry.base_types.get(base).is_some_and(|it| it.to.is_none());
     let is_external_value = overrides::EXTERNAL_VALUES.iter().any(|it| it.0 == base);

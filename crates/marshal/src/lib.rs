@@ -21,6 +21,6 @@ mod unpack;
 pub use arena::Arena;
 pub use c_memory::CMemory;
 pub use outputs::outputs_image;
-pub use pack::{Ids, Packer};
+pub use pack::{Conditional, Ids, Packer};
 pub use stream::Stream;
 pub use unpack::{Handles, StubPolicy, UnpackError, Unpacker};

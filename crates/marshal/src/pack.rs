@@ -3,7 +3,7 @@
 //! The bytes of a structure are copied whole; then its work is done: padding zeroed, handles looked up, pointers
 //! followed, each target a new block at the cursor, depth first.
 
-use lavascope_abi::desc::{Blob, Case, Layout, ObjectNumbering, Pointer, Span, Target, Work};
+use lavascope_abi::desc::{Blob, Case, Layout, ObjectNumbering, Pointer, Read, Span, Target, Work};
 use lavascope_abi::{Command, HandleType, ObjectId, Ptr, structure_by_type};
 use lavascope_event::check::{handle_type, target_size};
 use lavascope_event::facts::Facts;
@@ -24,12 +24,21 @@ pub trait Ids {
     fn id(&self, ty: HandleType, handle: u64) -> ObjectId;
 }
 
+/// A pointer that is read under a condition, met while packing.
+#[derive(Clone, Copy)]
+pub struct Conditional {
+    /// Where the pointer lies.
+    pub address: u64,
+    pub owner: &'static Layout,
+    pub verdict: Verdict,
+}
+
 /// Makes records of calls. One per call, on the application's thread.
 pub struct Packer<'a, I: ?Sized, F: ?Sized> {
     pub ids: &'a I,
     pub facts: &'a F,
-    /// Addresses of the pointers that were ignored, where somebody wants to know.
-    pub ignored: Option<Vec<u64>>,
+    /// The pointers that were ignored or followed under a condition, where somebody wants to know.
+    pub conditional: Option<Vec<Conditional>>,
     memory: CMemory,
     remarks: Remarks,
     /// The command whose parameters or outputs are packed.
@@ -44,7 +53,7 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
     pub unsafe fn new(ids: &'a I, facts: &'a F) -> Self {
         // SAFETY: the caller promises what `CMemory` asks for.
         let memory = unsafe { CMemory::of_this_process() };
-        Packer { ids, facts, ignored: None, memory, remarks: Remarks::default(), item: "" }
+        Packer { ids, facts, conditional: None, memory, remarks: Remarks::default(), item: "" }
     }
 
     /// Packs the parameters at `image` before the driver sees the call.
@@ -268,15 +277,12 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
         element: u64,
     ) {
         let Some(target) = self.memory.follow(from) else { return stream.write_word(to, 0) };
-        match rules::verdict(&self.memory, self.facts, frame, pointer.read) {
-            Verdict::Read => {}
-            Verdict::Ignored => {
-                if let Some(ignored) = &mut self.ignored {
-                    ignored.push(from);
-                }
-                return stream.write_word(to, 0);
-            }
-            Verdict::Unknown => return stream.write_word(to, 0),
+        let verdict = rules::verdict(&self.memory, self.facts, frame, pointer.read);
+        if let Some(conditional) = self.conditional.as_mut().filter(|_| pointer.read != Read::Always) {
+            conditional.push(Conditional { address: from, owner: frame.layout, verdict });
+        }
+        if verdict != Verdict::Read {
+            return stream.write_word(to, 0);
         }
         let slot = match way(pointer, pass) {
             Way::Mark => Ptr::<u8>::PRESENT.0,

@@ -5,21 +5,23 @@ mod common;
 use common::Names;
 use lavascope_abi::desc::Layout;
 use lavascope_abi::{Command, STRUCTURES};
+use lavascope_event::Remarks;
 use lavascope_event::check::{check, check_image};
+use lavascope_event::rules::Verdict;
 use lavascope_event::walk::Pass;
-use lavascope_marshal::{Arena, Packer, Stream, StubPolicy, Unpacker};
+use lavascope_marshal::{Arena, Conditional, Packer, Stream, StubPolicy, Unpacker};
 use lavascope_sim::{CallMemory, Options, Random, World, random_image};
 
-const OPTIONS: Options = Options { depth_max: 4, count_end: 4, has_unknown: true };
+const OPTIONS: Options = Options::WILD;
 
 /// Packs an image of a layout.
-fn pack(layout: &'static Layout, pass: Pass, image: *const u8) -> (Vec<u64>, lavascope_event::Remarks, Vec<u64>) {
+fn pack(layout: &'static Layout, pass: Pass, image: *const u8) -> (Vec<u64>, Remarks, Vec<Conditional>) {
     let mut stream = Stream::default();
     // SAFETY: the image is of this layout and everything it leads to is alive.
     let mut packer = unsafe { Packer::new(&Names, &World) };
-    packer.ignored = Some(Vec::new());
+    packer.conditional = Some(Vec::new());
     let (words, remarks) = packer.structure_alone(&mut stream, layout, pass, image);
-    (words.to_vec(), remarks, packer.ignored.unwrap_or_default())
+    (words.to_vec(), remarks, packer.conditional.unwrap_or_default())
 }
 
 fn address(memory: &CallMemory) -> *const u8 {
@@ -29,14 +31,14 @@ fn address(memory: &CallMemory) -> *const u8 {
 fn round_trip(layout: &'static Layout, pass: Pass, seed: u64) {
     let mut random = Random::new(seed);
     let mut memory = random_image(layout, &mut random, OPTIONS);
-    let (words, remarks, ignored) = pack(layout, pass, address(&memory));
+    let (words, remarks, conditional) = pack(layout, pass, address(&memory));
     let body = lavascope_abi::bytes_of_slice(&words);
     if let Err(error) = check_image(body, layout, pass, remarks) {
         panic!("{} with seed {seed}: {error}", layout.name);
     }
     // What the call ignores may be garbage: the record must not change, and nobody may follow it.
-    for pointer in ignored {
-        assert!(memory.poke(pointer, 0xdead_beef_dead_beef), "ignored pointers lie in the call's memory");
+    for pointer in conditional.iter().filter(|it| it.verdict != Verdict::Read) {
+        assert!(memory.poke(pointer.address, 0xdead_beef_dead_beef), "ignored pointers lie in the call's memory");
     }
     assert_eq!(pack(layout, pass, address(&memory)).0, words, "{} with seed {seed} and garbage", layout.name);
     let mut arena = Arena::default();
@@ -96,7 +98,7 @@ fn records_of_commands_pass_the_check() {
 
 #[test]
 fn straight_lines_give_the_bytes_of_the_walker() {
-    let options = Options { depth_max: 3, count_end: 4, has_unknown: false };
+    let options = Options { depth_max: 3, has_unknown: false, ..Options::WILD };
     let mut stored = 0;
     for command in lavascope_marshal::straight::COMMANDS {
         for round in 0..200 {

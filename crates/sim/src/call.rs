@@ -16,6 +16,15 @@ pub struct Options {
     pub count_end: u64,
     /// Whether chains hold structures that no registry knows.
     pub has_unknown: bool,
+    /// What chains are made of; empty means every structure.
+    pub chained: &'static [&'static Layout],
+    /// Numbers that arrays of integers often hold, such as enum values that matter.
+    pub numbers: &'static [u32],
+}
+
+impl Options {
+    /// Anything goes.
+    pub const WILD: Options = Options { depth_max: 4, count_end: 4, has_unknown: true, chained: &[], numbers: &[] };
 }
 
 /// The memory of one call. Addresses in it are valid while it lives.
@@ -48,6 +57,14 @@ impl CallMemory {
         (0..width as usize).fold(0, |value, byte| {
             let offset = at.offset + byte;
             value | (self.blocks[at.block][offset / 8] >> (offset % 8 * 8) & 0xff) << (byte * 8)
+        })
+    }
+
+    /// How far into its block an address lies.
+    pub fn offset_in_block(&self, address: u64) -> Option<u64> {
+        self.blocks.iter().find_map(|block| {
+            let start = block.as_ptr().expose_provenance() as u64;
+            (start..start + block.len() as u64 * 8).contains(&address).then(|| address - start)
         })
     }
 
@@ -249,11 +266,18 @@ impl Maker<'_> {
             self.memory.write(slot, address, 8);
             return self.chain(next.plus(8), depth);
         }
-        let (_, layout) = STRUCTURE_TYPES[self.random.below(STRUCTURE_TYPES.len() as u64) as usize];
+        let layout = self.any_structure();
         let block = self.memory.claim(layout.size as usize);
         self.structure(layout, At { block, offset: 0 }, depth + 1);
         let address = self.memory.address(block);
         self.memory.write(slot, address, 8);
+    }
+
+    fn any_structure(&mut self) -> &'static Layout {
+        match self.options.chained {
+            [] => STRUCTURE_TYPES[self.random.below(STRUCTURE_TYPES.len() as u64) as usize].1,
+            some => some[self.random.below(some.len() as u64) as usize],
+        }
     }
 
     fn pointer(&mut self, pointer: &'static Pointer, slot: At, owner: At, depth: u32) {
@@ -263,7 +287,7 @@ impl Maker<'_> {
         let address = match &pointer.to {
             Target::Text => self.text(),
             Target::AnyStruct => {
-                let (_, layout) = STRUCTURE_TYPES[self.random.below(STRUCTURE_TYPES.len() as u64) as usize];
+                let layout = self.any_structure();
                 let block = self.memory.claim(layout.size as usize);
                 self.structure(layout, At { block, offset: 0 }, depth + 1);
                 self.memory.address(block)
@@ -306,11 +330,7 @@ impl Maker<'_> {
             let at = At { block, offset: (index * step) as usize };
             match target {
                 Target::Values(size) => {
-                    let noise = if self.is_count(size) {
-                        self.random.below(self.options.count_end)
-                    } else {
-                        self.random.word()
-                    };
+                    let noise = self.number(*size);
                     self.memory.write(at, noise, (*size).min(8));
                 }
                 Target::Struct(layout) => self.structure(layout, at, depth + 1),
@@ -339,8 +359,14 @@ impl Maker<'_> {
     }
 
     /// A single integer behind a pointer may be the length of another parameter: it is kept small.
-    fn is_count(&self, size: &u32) -> bool {
-        *size >= 4
+    fn number(&mut self, size: u32) -> u64 {
+        match self.options.numbers {
+            some if size == 4 && !some.is_empty() && !self.random.one_in(3) => {
+                u64::from(some[self.random.below(some.len() as u64) as usize])
+            }
+            _ if size >= 4 => self.random.below(self.options.count_end),
+            _ => self.random.word(),
+        }
     }
 
     fn count(&self, len: Len, owner: At) -> u64 {

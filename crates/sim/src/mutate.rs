@@ -8,7 +8,7 @@ pub fn mutate(words: &mut Vec<u64>, random: &mut Random) {
         if words.is_empty() {
             return;
         }
-        let at = random.below(words.len() as u64) as usize;
+        let at = place(words.len(), random);
         match random.below(8) {
             0 => words[at] ^= 1 << random.below(64),
             1 => words[at] = random.word(),
@@ -23,4 +23,13 @@ pub fn mutate(words: &mut Vec<u64>, random: &mut Random) {
             }
         }
     }
+}
+
+/// Mostly behind the head, whose damage shows at once.
+fn place(words: usize, random: &mut Random) -> usize {
+    const HEAD_WORDS: usize = 2;
+    if words <= HEAD_WORDS || random.one_in(8) {
+        return random.below(words as u64) as usize;
+    }
+    HEAD_WORDS + random.below((words - HEAD_WORDS) as u64) as usize
 }

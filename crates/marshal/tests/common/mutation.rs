@@ -30,7 +30,7 @@ pub(crate) fn mutate_records(seed: u64, records: u64) -> Tally {
     let mut tally = Tally::default();
     let mut random = Random::new(seed);
     let mut arena = Arena::default();
-    let options = Options { depth_max: 4, count_end: 4, has_unknown: true };
+    let options = Options::WILD;
     let mut done = 0;
     while done < records {
         let command = Command::ALL[random.below(Command::ALL.len() as u64) as usize];

@@ -17,6 +17,8 @@ pub(crate) enum How {
     WhenHas(&'static str, &'static str),
     /// Read only when a sibling lacks this bit.
     WhenLacks(&'static str, &'static str),
+    /// Read only when any of these one-bit members of the sibling `flags` is set.
+    WhenFlag(&'static [&'static str]),
     /// Read under a condition written by hand: a variant of `abi::desc::ReadRule`.
     When(&'static str),
     /// As many elements as this sibling says.
@@ -49,6 +51,7 @@ const fn over(item: &'static str, how: How, why: &'static str) -> Override {
 
 use How::*;
 
+const VIDEO: &str = "a flag says whether it is there";
 const CONCURRENT: How = WhenIs("sharingMode", &["VK_SHARING_MODE_CONCURRENT"]);
 
 pub(crate) const OVERRIDES: &[Override] = &[
@@ -164,6 +167,41 @@ pub(crate) const OVERRIDES: &[Override] = &[
         When("ViewportDepths"),
         "ignored unless inherited, and the registry states no length",
     ),
+    // Parameter sets of the video standards, whose flags say which of their parts are there.
+    over("StdVideoH264SequenceParameterSet.pScalingLists", WhenFlag(&["seq_scaling_matrix_present_flag"]), VIDEO),
+    over(
+        "StdVideoH264SequenceParameterSet.pSequenceParameterSetVui",
+        WhenFlag(&["vui_parameters_present_flag"]),
+        VIDEO,
+    ),
+    over(
+        "StdVideoH264SequenceParameterSetVui.pHrdParameters",
+        WhenFlag(&["nal_hrd_parameters_present_flag", "vcl_hrd_parameters_present_flag"]),
+        VIDEO,
+    ),
+    over("StdVideoH264PictureParameterSet.pScalingLists", WhenFlag(&["pic_scaling_matrix_present_flag"]), VIDEO),
+    over("StdVideoH265SequenceParameterSet.pScalingLists", WhenFlag(&["sps_scaling_list_data_present_flag"]), VIDEO),
+    over("StdVideoH265SequenceParameterSet.pLongTermRefPicsSps", WhenFlag(&["long_term_ref_pics_present_flag"]), VIDEO),
+    over(
+        "StdVideoH265SequenceParameterSet.pSequenceParameterSetVui",
+        WhenFlag(&["vui_parameters_present_flag"]),
+        VIDEO,
+    ),
+    over(
+        "StdVideoH265SequenceParameterSet.pPredictorPaletteEntries",
+        WhenFlag(&["sps_palette_predictor_initializers_present_flag"]),
+        VIDEO,
+    ),
+    over("StdVideoH265PictureParameterSet.pScalingLists", WhenFlag(&["pps_scaling_list_data_present_flag"]), VIDEO),
+    over(
+        "StdVideoH265PictureParameterSet.pPredictorPaletteEntries",
+        WhenFlag(&["pps_palette_predictor_initializers_present_flag"]),
+        VIDEO,
+    ),
+    over("StdVideoAV1SequenceHeader.pTimingInfo", WhenFlag(&["timing_info_present_flag"]), VIDEO),
+    over("StdVideoDecodeAV1PictureInfo.pSegmentation", WhenFlag(&["segmentation_enabled"]), VIDEO),
+    over("StdVideoDecodeAV1PictureInfo.pLoopRestoration", WhenFlag(&["UsesLr"]), VIDEO),
+    over("StdVideoDecodeVP9PictureInfo.pSegmentation", WhenFlag(&["segmentation_enabled"]), VIDEO),
     over("VkCudaLaunchInfoNV.pExtras", Opaque, "must be null"),
     over("VkCuLaunchInfoNVX.pExtras", Opaque, "the layout belongs to CUDA"),
     // Addresses that are values or belong to the platform.
@@ -307,6 +345,7 @@ pub(crate) const WRITTEN_ON_FAILURE: &[(&str, &str)] = &[
     ("vkCreateExecutionGraphPipelinesAMDX", "a handle or null for each pipeline"),
     ("vkCreateDataGraphPipelinesARM", "a handle or null for each pipeline"),
     ("vkCreateShadersEXT", "a handle or null for each shader"),
+    ("vkCreatePipelineBinariesKHR", "a handle or null for each binary"),
     ("vkQueuePresentKHR", "one result per swapchain"),
     ("vkBindBufferMemory2", "one result per binding, where asked for"),
     ("vkBindImageMemory2", "one result per binding, where asked for"),

@@ -193,6 +193,7 @@ fn offset_of(layouts: &mut Layouts<'_>, owner: &Owner<'_>, name: &str) -> u32 {
 fn read(layouts: &mut Layouts<'_>, owner: &Owner<'_>, how: Option<How>) -> Read {
     let (sibling, values): (&str, &[&str]) = match how {
         Some(How::When(rule)) => return Read::Rule(rule),
+        Some(How::WhenFlag(flags)) => return when_flag(layouts, owner, flags),
         Some(How::WhenIs(sibling, values)) => (sibling, values),
         Some(How::WhenHas(sibling, bit)) | Some(How::WhenLacks(sibling, bit)) => (sibling, &[bit][..]),
         _ => return Read::Always,
@@ -205,6 +206,24 @@ fn read(layouts: &mut Layouts<'_>, owner: &Owner<'_>, how: Option<How>) -> Read 
         Some(How::WhenLacks(..)) => Read::Lacks(place, numbers[0] as u64),
         _ => Read::Is(place, numbers),
     }
+}
+
+/// The bits of a `flags` structure, which lie in one word.
+fn when_flag(layouts: &mut Layouts<'_>, owner: &Owner<'_>, flags: &[&str]) -> Read {
+    let at = offset_of(layouts, owner, "flags");
+    let sibling = owner.fields.iter().find(|it| it.name == "flags").map(|it| it.ty.base.clone());
+    let inner = layouts.structure(&sibling.unwrap_or_default());
+    let (mut word, mut mask) = (None, 0_u64);
+    for flag in flags {
+        match inner.fields.iter().find(|it| it.c_name == *flag).map(|it| (it.at, &it.ty)) {
+            Some((at, Ty::Bits { shift, width: 1 })) if word.is_none_or(|it| it == at) => {
+                word = Some(at);
+                mask |= 1 << shift;
+            }
+            _ => layouts.error(owner.name, &format!("`{flag}` is not a bit beside the others")),
+        }
+    }
+    Read::Has(Place { through: None, at: at + word.unwrap_or(0), width: 4 }, mask)
 }
 
 fn any_enum_value(layouts: &mut Layouts<'_>, name: &str) -> Option<i64> {

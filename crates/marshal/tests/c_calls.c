@@ -150,7 +150,7 @@ static const VkAccelerationStructureBuildGeometryInfoKHR builds[] = {
 
 /* ---- Video ---- */
 static const StdVideoH264HrdParameters hrd = {.cpb_cnt_minus1 = 1, .bit_rate_value_minus1 = {10, 20}, .time_offset_length = 24};
-static const StdVideoH264SequenceParameterSetVui vui = {.flags = {.color_description_present_flag = 1}, .sar_width = 4, .pHrdParameters = &hrd};
+static const StdVideoH264SequenceParameterSetVui vui = {.flags = {.color_description_present_flag = 1, .nal_hrd_parameters_present_flag = 1}, .sar_width = 4, .pHrdParameters = &hrd};
 static const StdVideoH264SequenceParameterSet sps = {
     .flags = {.direct_8x8_inference_flag = 1, .vui_parameters_present_flag = 1, .frame_cropping_flag = 1},
     .profile_idc = STD_VIDEO_H264_PROFILE_IDC_HIGH, .level_idc = STD_VIDEO_H264_LEVEL_IDC_4_1, .seq_parameter_set_id = 3,

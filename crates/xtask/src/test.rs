@@ -13,14 +13,9 @@ pub(crate) fn run(root: &Path, no_install: bool) -> Result<()> {
     let cargo = cargo();
     process::run(root, &cargo, &["fmt", "--all", "--check"])?;
     process::run(root, &cargo, &["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"])?;
+    process::run(root, &cargo, &["test", "--workspace", "--quiet", "--doc"])?;
     if process::exists("cargo-nextest", "--version") {
-        process::run(root, &cargo, &["nextest", "run", "--workspace", "--no-fail-fast"])?;
-    } else {
-        process::run(
-            root,
-            &cargo,
-            &["test", "--workspace", "--quiet", "--no-fail-fast", "--lib", "--bins", "--tests"],
-        )?;
+        return process::run(root, &cargo, &["nextest", "run", "--workspace", "--no-fail-fast"]);
     }
-    process::run(root, &cargo, &["test", "--workspace", "--quiet", "--doc"])
+    process::run(root, &cargo, &["test", "--workspace", "--quiet", "--no-fail-fast", "--lib", "--bins", "--tests"])
 }

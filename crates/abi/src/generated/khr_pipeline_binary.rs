@@ -403,7 +403,7 @@ pub static CREATE_PIPELINE_BINARIES_KHR_COMMAND: CommandDesc = CommandDesc {
     outputs: Some(&Outputs {
         layout: &CREATE_PIPELINE_BINARIES_KHR_OUTPUTS_LAYOUT,
         sources: &[Source::Result, Source::Parameter { at: 8, is_output: false }, Source::Parameter { at: 24, is_output: true }],
-        result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
+        result: ResultKind::Codes { unwritten: &[], written: Written::Always },
     }),
     aliases: &[],
     block: "VK_KHR_pipeline_binary",

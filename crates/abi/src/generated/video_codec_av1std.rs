@@ -552,11 +552,11 @@ pub static STD_VIDEO_AV1_SEQUENCE_HEADER_LAYOUT: Layout = Layout {
         Field { name: "seq_force_screen_content_tools", at: 18, ty: Ty::U8, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "reserved1", at: 19, ty: Ty::U8, count: 5, is_optional: false, is_extern_sync: false },
         Field { name: "pColorConfig", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_COLOR_CONFIG_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pTimingInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_TIMING_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pTimingInfo", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_AV1_TIMING_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Has(Place { through: Place::HERE, at: 0, width: 4 }, 131072), direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_AV1_COLOR_CONFIG_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_AV1_TIMING_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_AV1_TIMING_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Has(Place { through: Place::HERE, at: 0, width: 4 }, 131072), direction: Direction::In, stride: None } },
     ],
     gaps: &[],
     keep: &[],

@@ -157,7 +157,7 @@ static const StdVideoH264SequenceParameterSet sps = {
     .offset_for_non_ref_pic = -7, .num_ref_frames_in_pic_order_cnt_cycle = 2, .pic_width_in_mbs_minus1 = 119,
     .pOffsetForRefFrame = A(int32_t, -5, 6), .pSequenceParameterSetVui = &vui};
 static const StdVideoH264ScalingLists scaling = {.scaling_list_present_mask = 3, .ScalingList4x4 = {{1, 2}, {3}}};
-static const StdVideoH264PictureParameterSet pps = {.flags = {.entropy_coding_mode_flag = 1}, .seq_parameter_set_id = 3,
+static const StdVideoH264PictureParameterSet pps = {.flags = {.entropy_coding_mode_flag = 1, .pic_scaling_matrix_present_flag = 1}, .seq_parameter_set_id = 3,
     .pic_parameter_set_id = 1, .chroma_qp_index_offset = -2, .pScalingLists = &scaling};
 
 static const StdVideoH265SubLayerHrdParameters sub_layers[3] = {{.bit_rate_value_minus1 = {1}}, {.bit_rate_value_minus1 = {2}}, {.cbr_flag = 33}};

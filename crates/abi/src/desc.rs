@@ -92,6 +92,29 @@ pub enum Ty {
     Opaque,
 }
 
+impl Ty {
+    /// Bytes of one value.
+    pub const fn size(&self) -> u32 {
+        match self {
+            Ty::U8 | Ty::I8 | Ty::Char => 1,
+            Ty::U16 | Ty::I16 => 2,
+            Ty::U32 | Ty::I32 | Ty::F32 | Ty::Bool32 | Ty::Enum(_) | Ty::Bits { .. } => 4,
+            Ty::Flags(desc) => desc.width,
+            Ty::Struct(layout) => layout.size,
+            Ty::U64
+            | Ty::I64
+            | Ty::F64
+            | Ty::Size
+            | Ty::DeviceAddress
+            | Ty::Handle(_)
+            | Ty::TypedHandle
+            | Ty::Chain
+            | Ty::Pointer(_)
+            | Ty::Opaque => 8,
+        }
+    }
+}
+
 /// An enumeration or the bits of a mask, with the names in C.
 pub struct EnumDesc {
     pub name: &'static str,
@@ -197,8 +220,8 @@ pub struct Pointer {
 
 /// What one element behind a pointer is.
 pub enum Target {
-    /// Values of this many bytes.
-    Values(u32),
+    /// Plain values of this type.
+    Values(Ty),
     Struct(&'static Layout),
     /// A structure that tells its own type.
     AnyStruct,

@@ -105,9 +105,9 @@ fn ty(ty: &Ty) -> String {
 fn pointer_type(pointer: &Pointer) -> String {
     let constant = if pointer.direction == Direction::Out { "" } else { "const " };
     match &pointer.to {
-        // The tables know the size of plain values, not their C type.
-        Target::Values(1) => format!("{constant}byte*"),
-        Target::Values(size) => format!("{constant}({size} bytes)*"),
+        // Untyped data and arrays of bytes are the same to the tables.
+        Target::Values(Ty::U8) => format!("{constant}byte*"),
+        Target::Values(it) => format!("{constant}{}*", ty(it)),
         Target::Struct(layout) => format!("{constant}{}*", layout.name),
         Target::Handle(handle) => format!("{constant}{}*", handle.name()),
         Target::Text => format!("{constant}char*"),

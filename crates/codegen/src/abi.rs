@@ -48,6 +48,7 @@ pub(crate) fn emit(registry: &Registry, model: &Model, files: &mut Files) {
     emit_sync(registry, files, &mut modules);
     emit_formats(registry, files, &mut modules);
     emit_sizes(model, files, &mut modules);
+    emit_names(registry, files, &mut modules);
     modules.sort();
     let mut text = Text::rust("abi", "abi");
     text.blank();
@@ -352,6 +353,28 @@ fn emit_structure_types(model: &Model, files: &mut Files, modules: &mut Vec<Stri
     text.line("];");
     files.insert(path("structure_types"), text.finish());
     modules.push("structure_types".to_owned());
+}
+
+/// Enums by name, and the other names of types.
+fn emit_names(registry: &Registry, files: &mut Files, modules: &mut Vec<String>) {
+    let mut text = Text::rust_part("abi", "abi");
+    text.line("// Enums by name, and other names of types.");
+    text.blank();
+    text.line("/// Sorted by name in C.");
+    text.line("pub static ENUMS: &[&EnumDesc] = &[");
+    for name in registry.enums.keys() {
+        text.line(format!("    &{},", tables::enum_static(name)));
+    }
+    text.line("];");
+    text.blank();
+    text.line("/// Another name in C, and the name that the tables use. Sorted.");
+    text.line("pub static TYPE_ALIASES: &[(&str, &str)] = &[");
+    for (alias, _) in registry.aliases.iter().filter(|it| it.0.starts_with("Vk")) {
+        text.line(format!("    (\"{alias}\", \"{}\"),", registry.resolve(alias)));
+    }
+    text.line("];");
+    files.insert(path("names"), text.finish());
+    modules.push("names".to_owned());
 }
 
 fn emit_sync(registry: &Registry, files: &mut Files, modules: &mut Vec<String>) {

@@ -89,11 +89,11 @@ fn emit_pointer(layout: &Layout, field: &Field, pointer: &Pointer, out: &mut Str
     let is_single = pointer.len == Len::Fixed(1);
     let Some(count) = count(layout, pointer) else { return };
     let line = match &pointer.to {
-        Target::Values(_, rust) | Target::Handle(rust) if is_single => {
+        Target::Values(_, rust, _) | Target::Handle(rust) if is_single => {
             let rust = names::type_name(rust);
             format!("pub fn {name}(self) -> Option<&'a {rust}> {{ self.value({this}) }}")
         }
-        Target::Values(_, rust) | Target::Handle(rust) => {
+        Target::Values(_, rust, _) | Target::Handle(rust) => {
             let rust = names::type_name(rust);
             format!("pub fn {name}(self) -> &'a [{rust}] {{ self.values({this}, {count}) }}")
         }

@@ -409,8 +409,8 @@ impl<'r> Layouts<'r> {
             union: Span { at: field.at, size: 8 },
             selector: place("type", 4),
             cases: vec![
-                case(&[0, 1, 3, 5], Target::Values(4, "u32".to_owned())),
-                case(&[2, 4, 6], Target::Values(8, "u64".to_owned())),
+                case(&[0, 1, 3, 5], Target::Values(4, "u32".to_owned(), Ty::Plain("U32"))),
+                case(&[2, 4, 6], Target::Values(8, "u64".to_owned(), Ty::Plain("U64"))),
                 case(&[7], Target::Pointer(Box::new(text))),
             ],
         }

@@ -161,7 +161,7 @@ fn behind(layout: &Layout, indent: usize) -> String {
     for (name, _, pointer) in pointers(layout) {
         let count = count(layout, pointer);
         terms.push(match &pointer.to {
-            Target::Values(size, _) => format!("bytes(it.{name}.0, {count} * {size})"),
+            Target::Values(size, ..) => format!("bytes(it.{name}.0, {count} * {size})"),
             Target::Handle(_) => format!("bytes(it.{name}.0, {count} * 8)"),
             _ => format!("array(it.{name}, {count})?"),
         });
@@ -196,7 +196,7 @@ fn finish(layout: &Layout, model: &Model, indent: usize) -> String {
                 let name = field(*at).map_or("", |it| it.rust_name.as_str());
                 let count = count(layout, pointer);
                 line(match &pointer.to {
-                    Target::Values(size, _) => format!("lines.values(at + {at}, it.{name}.0, {count} * {size});"),
+                    Target::Values(size, ..) => format!("lines.values(at + {at}, it.{name}.0, {count} * {size});"),
                     Target::Handle(ty) => {
                         let ty = names::type_name(ty);
                         format!("lines.handles(at + {at}, it.{name}.0, {count}, HandleType::{ty});")

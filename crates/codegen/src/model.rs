@@ -140,8 +140,8 @@ pub(crate) enum Direction {
 
 #[derive(Clone)]
 pub(crate) enum Target {
-    /// Bytes of an element and its Rust type.
-    Values(u32, String),
+    /// Plain values: bytes of one, its type in Rust and in the tables.
+    Values(u32, String, Ty),
     Struct(String),
     AnyStruct,
     Handle(String),

@@ -77,7 +77,7 @@ fn target(
     let base = layouts.registry.resolve(&field.ty.base).to_owned();
     let has_len = !field.len.is_empty() || matches!(how, Some(How::Len(_) | How::LenRule(_) | How::SettingValues));
     match base.as_str() {
-        "void" if has_len => return Target::Values(1, "u8".to_owned()),
+        "void" if has_len => return Target::Values(1, "u8".to_owned(), Ty::Plain("U8")),
         "void" => {
             layouts.error(&format!("{}.{}", owner.name, field.name), "a void pointer without a length");
             return Target::Opaque;
@@ -90,7 +90,7 @@ fn target(
         Ty::Struct(name) => Target::Struct(name),
         Ty::Handle(name) => Target::Handle(name),
         Ty::Opaque => Target::Opaque,
-        _ => Target::Values(value.size, value.rust_type),
+        _ => Target::Values(value.size, value.rust_type, value.ty),
     }
 }
 
@@ -269,7 +269,7 @@ pub(crate) fn is_count(owner: &Owner<'_>, field: &registry::Field) -> bool {
 
 fn rust_type(layouts: &mut Layouts<'_>, pointer: &Pointer) -> String {
     let inner = match &pointer.to {
-        Target::Values(_, rust) => rust.clone(),
+        Target::Values(_, rust, _) => rust.clone(),
         Target::Struct(name) | Target::Handle(name) => crate::names::type_name(layouts.registry.resolve(name)),
         Target::Text => "u8".to_owned(),
         Target::AnyStruct | Target::Opaque | Target::Blob(_) | Target::Template => "Opaque".to_owned(),

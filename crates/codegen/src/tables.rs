@@ -143,7 +143,7 @@ fn pointer(it: &Pointer) -> String {
 
 fn target(target: &Target) -> String {
     match target {
-        Target::Values(size, _) => format!("Target::Values({size})"),
+        Target::Values(_, _, it) => format!("Target::Values({})", ty(it)),
         Target::Struct(name) => format!("Target::Struct(&{})", layout_static(name)),
         Target::AnyStruct => "Target::AnyStruct".to_owned(),
         Target::Handle(name) => format!("Target::Handle({})", handle(name)),

@@ -437,7 +437,7 @@ impl Checker<'_> {
 /// Bytes of one element behind a pointer, in a record and in C memory.
 pub fn target_size(target: &Target) -> u64 {
     match target {
-        Target::Values(size) => u64::from(*size),
+        Target::Values(ty) => u64::from(ty.size()),
         Target::Struct(layout) => u64::from(layout.size),
         Target::Handle(_) | Target::Pointer(_) | Target::Opaque => 8,
         Target::AnyStruct | Target::Text | Target::Blob(_) | Target::Template => 1,

@@ -37,9 +37,14 @@ impl Memory for RecordMemory<'_> {
     fn read(&self, at: u64, width: u8) -> Option<u64> {
         let start = usize::try_from(at).ok()?;
         let bytes = self.body.get(start..start.checked_add(usize::from(width))?)?;
-        let mut word = [0; 8];
-        word[..bytes.len()].copy_from_slice(bytes);
-        Some(u64::from_le_bytes(word))
+        // Words and half words are what records are made of; the rest is rare.
+        match *bytes {
+            [a, b, c, d, e, f, g, h] => Some(u64::from_le_bytes([a, b, c, d, e, f, g, h])),
+            [a, b, c, d] => Some(u64::from(u32::from_le_bytes([a, b, c, d]))),
+            [a, b] => Some(u64::from(u16::from_le_bytes([a, b]))),
+            [a] => Some(u64::from(a)),
+            _ => None,
+        }
     }
 
     fn follow(&self, at: u64) -> Option<u64> {

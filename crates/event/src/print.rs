@@ -61,7 +61,7 @@ impl Printer<'_> {
     }
 
     fn array(&mut self, frame: &Frame<'_>, field: &Field, at: u64) -> fmt::Result {
-        let size = value_size(&field.ty);
+        let size = u64::from(field.ty.size());
         for index in 0..u64::from(field.count) {
             self.field(frame, &format!("{}[{index}]", field.name), field, at + index * size)?;
         }
@@ -162,7 +162,7 @@ impl Printer<'_> {
 
     fn elements(&mut self, frame: &Frame<'_>, name: &str, target: &Target, first: u64, count: u64) -> fmt::Result {
         let size = crate::check::target_size(target);
-        if let Target::Values(1) = target {
+        if let Target::Values(Ty::U8) = target {
             return self.line(name, format_args!("{count} bytes"));
         }
         for index in 0..count {
@@ -177,8 +177,8 @@ impl Printer<'_> {
                     self.line(&name, value)?;
                 }
                 Target::Pointer(inner) => self.pointer(frame, &name, inner, at, index)?,
-                Target::Values(size) => {
-                    let value = self.memory.read(at, (*size).min(8) as u8).unwrap_or(0);
+                Target::Values(ty) => {
+                    let value = self.scalar(ty, at);
                     self.line(&name, value)?;
                 }
                 Target::Opaque | Target::Text | Target::Blob(_) | Target::Template | Target::AnyStruct => {
@@ -275,15 +275,4 @@ pub fn flags_text(desc: &EnumDesc, value: u64) -> String {
         parts.push(if rest == 0 { "0".to_owned() } else { format!("{rest:#x}") });
     }
     parts.join(" | ")
-}
-
-fn value_size(ty: &Ty) -> u64 {
-    match ty {
-        Ty::U8 | Ty::I8 | Ty::Char => 1,
-        Ty::U16 | Ty::I16 => 2,
-        Ty::U32 | Ty::I32 | Ty::F32 | Ty::Bool32 | Ty::Enum(_) | Ty::Bits { .. } => 4,
-        Ty::Flags(desc) => u64::from(desc.width),
-        Ty::Struct(layout) => u64::from(layout.size),
-        _ => 8,
-    }
 }

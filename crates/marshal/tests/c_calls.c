@@ -183,7 +183,7 @@ static const Enter ENTERS[] = {
     "pCreateInfo.VkDebugUtilsMessengerCreateInfoEXT.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT\n"
     "pCreateInfo.VkDebugUtilsMessengerCreateInfoEXT.pfnUserCallback = present\n"
     "pCreateInfo.VkDebugUtilsMessengerCreateInfoEXT.pUserData = present\n"
-    "pCreateInfo.VkValidationFeaturesEXT.pEnabledValidationFeatures = 4\n"
+    "pCreateInfo.VkValidationFeaturesEXT.pEnabledValidationFeatures = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT\n"
     "pCreateInfo.VkValidationFeaturesEXT.pDisabledValidationFeatures = []\n"
     "pCreateInfo.pApplicationInfo.pApplicationName = \"app \\\"x\\\"\"\npCreateInfo.pApplicationInfo.pEngineName = null\n"
     "pCreateInfo.pApplicationInfo.apiVersion = 4206592\n"
@@ -226,7 +226,7 @@ static const Enter ENTERS[] = {
         &S(VkImageFormatListCreateInfo, IMAGE_FORMAT_LIST_CREATE_INFO, NULL, 2, A(VkFormat, VK_FORMAT_R8G8B8A8_UNORM, VK_FORMAT_R8G8B8A8_SRGB)),
         VK_IMAGE_CREATE_MUTABLE_FORMAT_BIT, VK_IMAGE_TYPE_2D, VK_FORMAT_R8G8B8A8_UNORM, {640, 480, 1}, 4, 2, VK_SAMPLE_COUNT_1_BIT,
         VK_IMAGE_TILING_OPTIMAL, VK_IMAGE_USAGE_SAMPLED_BIT, VK_SHARING_MODE_EXCLUSIVE, 2, BAD, VK_IMAGE_LAYOUT_PREINITIALIZED), NULL, out),
-    "pCreateInfo.VkImageFormatListCreateInfo.pViewFormats[1] = 43\npCreateInfo.format = VK_FORMAT_R8G8B8A8_UNORM\n"
+    "pCreateInfo.VkImageFormatListCreateInfo.pViewFormats[1] = VK_FORMAT_R8G8B8A8_SRGB\npCreateInfo.format = VK_FORMAT_R8G8B8A8_UNORM\n"
     "pCreateInfo.extent.height = 480\npCreateInfo.mipLevels = 4\npCreateInfo.arrayLayers = 2\npCreateInfo.samples = VK_SAMPLE_COUNT_1_BIT\n"
     "pCreateInfo.pQueueFamilyIndices = null\npCreateInfo.initialLayout = VK_IMAGE_LAYOUT_PREINITIALIZED\n"},
 {"vkCreateImage", IMAGE(CREATE(VkImageCreateInfo), H(VkDevice, 1), &S(VkImageCreateInfo, IMAGE_CREATE_INFO,
@@ -278,7 +278,7 @@ static const Enter ENTERS[] = {
         &S(VkFramebufferAttachmentsCreateInfo, FRAMEBUFFER_ATTACHMENTS_CREATE_INFO, NULL, 1, &S(VkFramebufferAttachmentImageInfo,
             FRAMEBUFFER_ATTACHMENT_IMAGE_INFO, .width = 800, .viewFormatCount = 1, .pViewFormats = A(VkFormat, VK_FORMAT_R8_UNORM))),
         VK_FRAMEBUFFER_CREATE_IMAGELESS_BIT, H(VkRenderPass, 1), 3, BAD, 800, 600, 1), NULL, out),
-    "pCreateInfo.VkFramebufferAttachmentsCreateInfo.pAttachmentImageInfos.pViewFormats = 9\npCreateInfo.attachmentCount = 3\n"
+    "pCreateInfo.VkFramebufferAttachmentsCreateInfo.pAttachmentImageInfos.pViewFormats = VK_FORMAT_R8_UNORM\npCreateInfo.attachmentCount = 3\n"
     "pCreateInfo.pAttachments = null\npCreateInfo.width = 800\npCreateInfo.layers = 1\n"},
 {"vkCreateFramebuffer", IMAGE(CREATE(VkFramebufferCreateInfo), H(VkDevice, 1), &S(VkFramebufferCreateInfo, FRAMEBUFFER_CREATE_INFO, NULL,
         0, H(VkRenderPass, 1), 2, A(VkImageView, H(VkImageView, 4), VK_NULL_HANDLE), 1, 2, 3), NULL, out),
@@ -308,7 +308,7 @@ static const Enter ENTERS[] = {
         {PIPELINE, .stageCount = 1, .pStages = stages, .pVertexInputState = &vertex_input, .pInputAssemblyState = &assembly,
         .pRasterizationState = &discard, .basePipelineHandle = H(VkPipeline, 3)}),
     "pCreateInfos[0].pViewportState.viewportCount = 1\npCreateInfos[0].pViewportState.pViewports = null\n"
-    "pCreateInfos[0].pViewportState.pScissors = null\npCreateInfos[0].pDynamicState.pDynamicStates[0] = 1\n"
+    "pCreateInfos[0].pViewportState.pScissors = null\npCreateInfos[0].pDynamicState.pDynamicStates[0] = VK_DYNAMIC_STATE_SCISSOR\n"
     "pCreateInfos[0].pDepthStencilState = null\npCreateInfos[0].pColorBlendState.attachmentCount = 1\n"
     "pCreateInfos[1].basePipelineHandle = VkPipeline#3\npCreateInfos[1].pStages.pName = \"vs\"\n"},
 {"vkCreateGraphicsPipelines", PIPELINES(1, {PIPELINE, .pNext = &S(VkPipelineRenderingCreateInfo, PIPELINE_RENDERING_CREATE_INFO, NULL, 0, 2,
@@ -316,7 +316,7 @@ static const Enter ENTERS[] = {
         PIPELINE_SHADER_STAGE_CREATE_INFO, NULL, 0, VK_SHADER_STAGE_MESH_BIT_EXT, H(VkShaderModule, 3), "ms"), .pVertexInputState = BAD,
         .pInputAssemblyState = BAD, .pViewportState = &viewport, .pRasterizationState = &raster, .pMultisampleState = &multisample,
         .pDepthStencilState = BAD, .pColorBlendState = &blend}),
-    "pCreateInfos.VkPipelineRenderingCreateInfo.pColorAttachmentFormats[0] = 9\npCreateInfos.pVertexInputState = null\n"
+    "pCreateInfos.VkPipelineRenderingCreateInfo.pColorAttachmentFormats[0] = VK_FORMAT_R8_UNORM\npCreateInfos.pVertexInputState = null\n"
     "pCreateInfos.pInputAssemblyState = null\npCreateInfos.pStages.stage = VK_SHADER_STAGE_MESH_BIT_EXT\npCreateInfos.pColorBlendState.attachmentCount = 1\n"
     "pCreateInfos.pDepthStencilState = null\n"},
 {"vkCreateGraphicsPipelines", PIPELINES(1, {PIPELINE, .pNext = &S(VkGraphicsPipelineLibraryCreateInfoEXT, GRAPHICS_PIPELINE_LIBRARY_CREATE_INFO_EXT,
@@ -336,7 +336,7 @@ static const Enter ENTERS[] = {
             {0, VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, 2, 16, A(VkSampler, H(VkSampler, 5), H(VkSampler, 6))},
             {1, VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, 3, 16, BAD}, {2, VK_DESCRIPTOR_TYPE_SAMPLER, 1, 16, A(VkSampler, H(VkSampler, 7))},
             {3, VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, 1, VK_SHADER_STAGE_ALL, BAD})), NULL, out),
-    "pCreateInfo.VkDescriptorSetLayoutBindingFlagsCreateInfo.pBindingFlags[3] = 8\npCreateInfo.pBindings[0].pImmutableSamplers[1] = VkSampler#6\n"
+    "pCreateInfo.VkDescriptorSetLayoutBindingFlagsCreateInfo.pBindingFlags[3] = VK_DESCRIPTOR_BINDING_VARIABLE_DESCRIPTOR_COUNT_BIT\npCreateInfo.pBindings[0].pImmutableSamplers[1] = VkSampler#6\n"
     "pCreateInfo.pBindings[1].pImmutableSamplers = null\npCreateInfo.pBindings[2].pImmutableSamplers = VkSampler#7\n"
     "pCreateInfo.pBindings[3].pImmutableSamplers = null\npCreateInfo.pBindings[3].stageFlags = VK_SHADER_STAGE_ALL\n"},
 {"vkUpdateDescriptorSets", IMAGE(VkDevice device; uint32_t writes; const VkWriteDescriptorSet *write; uint32_t copies; const VkCopyDescriptorSet *copy;,
@@ -365,7 +365,7 @@ static const Enter ENTERS[] = {
         &S(VkCommandBufferBeginInfo, COMMAND_BUFFER_BEGIN_INFO, NULL, VK_COMMAND_BUFFER_USAGE_RENDER_PASS_CONTINUE_BIT,
             &S(VkCommandBufferInheritanceInfo, COMMAND_BUFFER_INHERITANCE_INFO, &S(VkCommandBufferInheritanceRenderingInfo,
                 COMMAND_BUFFER_INHERITANCE_RENDERING_INFO, NULL, 0, 5, 2, A(VkFormat, 9, 37), VK_FORMAT_D16_UNORM)))),
-    "pBeginInfo.pInheritanceInfo.VkCommandBufferInheritanceRenderingInfo.pColorAttachmentFormats[1] = 37\n"
+    "pBeginInfo.pInheritanceInfo.VkCommandBufferInheritanceRenderingInfo.pColorAttachmentFormats[1] = VK_FORMAT_R8G8B8A8_UNORM\n"
     "pBeginInfo.pInheritanceInfo.VkCommandBufferInheritanceRenderingInfo.depthAttachmentFormat = VK_FORMAT_D16_UNORM\n"},
 {"vkCmdDraw", &draw, "commandBuffer = VkCommandBuffer#3\nvertexCount = 3\ninstanceCount = 2\nfirstVertex = 0\nfirstInstance = 9\n"},
 {"vkCmdPipelineBarrier", CMD(uint32_t src; uint32_t dst; uint32_t flags; uint32_t memories; const VkMemoryBarrier *memory; uint32_t buffers;
@@ -420,7 +420,7 @@ static const Enter ENTERS[] = {
     "pEvents[1] = VkEvent#2\npDependencyInfos[1].pBufferMemoryBarriers.buffer = VkBuffer#6\npDependencyInfos[1].pBufferMemoryBarriers.size = 99\n"},
 {"vkCmdExecuteCommands", CMD(uint32_t count; const VkCommandBuffer *others;, 2, A(VkCommandBuffer, H(VkCommandBuffer, 100), H(VkCommandBuffer, 101))),
     "commandBufferCount = 2\npCommandBuffers[1] = VkCommandBuffer#101\n"},
-{"vkCmdSetBlendConstants", CMD(const float *constants;, A(float, 1, 2, 3, 4)), "blendConstants[3] = 1082130432\n"},
+{"vkCmdSetBlendConstants", CMD(const float *constants;, A(float, 1, 2, 3, 4)), "blendConstants[3] = 4.0\n"},
 {"vkCmdSetSampleMaskEXT", CMD(VkSampleCountFlagBits samples; const VkSampleMask *mask;, VK_SAMPLE_COUNT_64_BIT, A(VkSampleMask, 7, 8)), "pSampleMask[1] = 8\n"},
 {"vkCmdUpdateBuffer", CMD(VkBuffer buffer; VkDeviceSize offset; VkDeviceSize size; const void *data;, H(VkBuffer, 1), 16, 8, "eightbyt"), "pData = 8 bytes\n"},
 {"vkCmdDrawMultiEXT", CMD(uint32_t count; const void *info; uint32_t instances; uint32_t first; uint32_t stride;, 3,
@@ -457,7 +457,7 @@ static const Enter ENTERS[] = {
 {"vkQueueSubmit", IMAGE(VkQueue queue; uint32_t count; const VkSubmitInfo *submits; VkFence fence;, H(VkQueue, 1), 1, &S(VkSubmitInfo, SUBMIT_INFO,
         &S(VkTimelineSemaphoreSubmitInfo, TIMELINE_SEMAPHORE_SUBMIT_INFO, NULL, 1, A(uint64_t, 41), 2, A(uint64_t, 42, 1ull << 63)), 1, A(VkSemaphore, H(VkSemaphore, 1)),
         A(VkPipelineStageFlags, 64), 1, A(VkCommandBuffer, H(VkCommandBuffer, 3)), 2, A(VkSemaphore, H(VkSemaphore, 2), H(VkSemaphore, 3))), H(VkFence, 9)),
-    "queue = VkQueue#1\npSubmits.VkTimelineSemaphoreSubmitInfo.pSignalSemaphoreValues[1] = 9223372036854775808\npSubmits.pWaitDstStageMask = 64\n"
+    "queue = VkQueue#1\npSubmits.VkTimelineSemaphoreSubmitInfo.pSignalSemaphoreValues[1] = 9223372036854775808\npSubmits.pWaitDstStageMask = VK_PIPELINE_STAGE_GEOMETRY_SHADER_BIT\n"
     "pSubmits.pCommandBuffers = VkCommandBuffer#3\npSubmits.pSignalSemaphores[1] = VkSemaphore#3\nfence = VkFence#9\n"},
 {"vkQueueSubmit2", IMAGE(VkQueue queue; uint32_t count; const VkSubmitInfo2 *submits; VkFence fence;, H(VkQueue, 1), 2, A(VkSubmitInfo2,
         V(SUBMIT_INFO_2, .waitSemaphoreInfoCount = 1, .pWaitSemaphoreInfos = &S(VkSemaphoreSubmitInfo, SEMAPHORE_SUBMIT_INFO, NULL, H(VkSemaphore, 1), 5, 0x4000)),
@@ -566,7 +566,7 @@ static const Enter ENTERS[] = {
     "pVideoProfile.VkVideoDecodeH264ProfileInfoKHR.stdProfileIdc = STD_VIDEO_H264_PROFILE_IDC_MAIN\npCapabilities.VkVideoDecodeCapabilitiesKHR.flags = 0\npCapabilities.maxDpbSlots = 0\n"},
 {"vkCmdBuildAccelerationStructuresIndirectKHR", CMD(uint32_t count; const void *infos; const VkDeviceAddress *addresses; const uint32_t *strides; const uint32_t *const *counts;, 2, builds,
         A(VkDeviceAddress, 1, 2), A(uint32_t, 16, 32), A(const uint32_t *const, A(uint32_t, 5, 6), A(uint32_t, 7))),
-    "pIndirectDeviceAddresses[1] = 2\npIndirectStrides[1] = 32\nppMaxPrimitiveCounts[0][1] = 6\nppMaxPrimitiveCounts[1] = 7\n"},
+    "pIndirectDeviceAddresses[1] = 0x2\npIndirectStrides[1] = 32\nppMaxPrimitiveCounts[0][1] = 6\nppMaxPrimitiveCounts[1] = 7\n"},
 {"vkCmdSetVertexInputEXT", CMD(uint32_t bindings; const VkVertexInputBindingDescription2EXT *binding; uint32_t attributes; const VkVertexInputAttributeDescription2EXT *attribute;, 1,
         &S(VkVertexInputBindingDescription2EXT, VERTEX_INPUT_BINDING_DESCRIPTION_2_EXT, NULL, 1, 2, 1, 4), 0, NULL),
     "pVertexBindingDescriptions.divisor = 4\npVertexAttributeDescriptions = null\n"},
@@ -611,7 +611,7 @@ static const Enter ENTERS[] = {
         {PIPELINE, .pNext = &S(VkPipelineLibraryCreateInfoKHR, PIPELINE_LIBRARY_CREATE_INFO_KHR, NULL, 2, A(VkPipeline, H(VkPipeline, 1), H(VkPipeline, 2))), .stageCount = 5,
             .pStages = BAD, .pVertexInputState = BAD, .pInputAssemblyState = BAD, .pTessellationState = BAD, .pViewportState = BAD, .pRasterizationState = BAD,
             .pMultisampleState = BAD, .pDepthStencilState = BAD, .pColorBlendState = BAD}),
-    "pCreateInfos[0].VkPipelineRenderingCreateInfo.pColorAttachmentFormats = 9\npCreateInfos[0].pStages = null\npCreateInfos[0].pMultisampleState.pSampleMask[1] = 15\n"
+    "pCreateInfos[0].VkPipelineRenderingCreateInfo.pColorAttachmentFormats = VK_FORMAT_R8_UNORM\npCreateInfos[0].pStages = null\npCreateInfos[0].pMultisampleState.pSampleMask[1] = 15\n"
     "pCreateInfos[0].pColorBlendState.attachmentCount = 1\npCreateInfos[0].pDepthStencilState = null\npCreateInfos[1].pStages.pName = \"fs\"\n"
     "pCreateInfos[1].VkPipelineRenderingCreateInfo.pColorAttachmentFormats = null\npCreateInfos[1].pDepthStencilState.depthTestEnable = VK_TRUE\n"
     "pCreateInfos[1].pColorBlendState = null\npCreateInfos[2].VkPipelineLibraryCreateInfoKHR.pLibraries[1] = VkPipeline#2\npCreateInfos[2].pStages = null\n"},
@@ -627,7 +627,7 @@ static const Enter ENTERS[] = {
     "pBeginInfo.pInheritanceInfo.VkCommandBufferInheritanceRenderingInfo.pColorAttachmentFormats = null\n"
     "pBeginInfo.pInheritanceInfo.VkCommandBufferInheritanceViewportScissorInfoNV.pViewportDepths = null\npBeginInfo.pInheritanceInfo.renderPass = VkRenderPass#unknown\n"},
 {"vkCmdSetFragmentShadingRateKHR", CMD(const VkExtent2D *size; const VkFragmentShadingRateCombinerOpKHR *ops;, A(VkExtent2D, {1, 2}), A(VkFragmentShadingRateCombinerOpKHR, 1, 2)),
-    "pFragmentSize.height = 2\ncombinerOps[1] = 2\n"},
+    "pFragmentSize.height = 2\ncombinerOps[1] = VK_FRAGMENT_SHADING_RATE_COMBINER_OP_MIN_KHR\n"},
 {"vkCmdSetCheckpointNV", CMD(const void *marker;, BAD), "pCheckpointMarker = present\n"},
 {"vkCmdCuLaunchKernelNVX", CMD(const VkCuLaunchInfoNVX *info;, &S(VkCuLaunchInfoNVX, CU_LAUNCH_INFO_NVX, .function = H(VkCuFunctionNVX, 1), .gridDimX = 8, .paramCount = 2,
         .pParams = A(const void *const, BAD, NULL), .extraCount = 0, .pExtras = BAD)), "pLaunchInfo.function = VkCuFunctionNVX#1\npLaunchInfo.gridDimX = 8\npLaunchInfo.paramCount = 2\n"},
@@ -667,8 +667,8 @@ static Leave LEAVES[] = {
 {"vkAcquireNextImageKHR", &(Acquire){H(VkDevice, 1), H(VkSwapchainKHR, 2), 0, H(VkSemaphore, 1), VK_NULL_HANDLE, BAD}, VK_TIMEOUT, "result = VK_TIMEOUT\npImageIndex = null\n"},
 {"vkAcquireNextImageKHR", &(Acquire){H(VkDevice, 1), H(VkSwapchainKHR, 2), 0, H(VkSemaphore, 1), VK_NULL_HANDLE, A(uint32_t, 2)}, VK_SUBOPTIMAL_KHR, "result = VK_SUBOPTIMAL_KHR\npImageIndex = 2\n"},
 {"vkQueuePresentKHR", QUEUE_PRESENT(A(VkResult, VK_SUCCESS, VK_SUBOPTIMAL_KHR)), VK_SUBOPTIMAL_KHR,
-    "result = VK_SUBOPTIMAL_KHR\npPresentInfo.pSwapchains[0] = VkSwapchainKHR#1\npPresentInfo.pResults[1] = 1000001003\n"},
-{"vkQueuePresentKHR", QUEUE_PRESENT(A(VkResult, VK_SUCCESS, VK_ERROR_OUT_OF_DATE_KHR)), VK_ERROR_OUT_OF_DATE_KHR, "result = VK_ERROR_OUT_OF_DATE_KHR\npPresentInfo.pResults[0] = 0\n"},
+    "result = VK_SUBOPTIMAL_KHR\npPresentInfo.pSwapchains[0] = VkSwapchainKHR#1\npPresentInfo.pResults[1] = VK_SUBOPTIMAL_KHR\n"},
+{"vkQueuePresentKHR", QUEUE_PRESENT(A(VkResult, VK_SUCCESS, VK_ERROR_OUT_OF_DATE_KHR)), VK_ERROR_OUT_OF_DATE_KHR, "result = VK_ERROR_OUT_OF_DATE_KHR\npPresentInfo.pResults[0] = VK_SUCCESS\n"},
 {"vkCreateBuffer", IMAGE(CREATE(VkBufferCreateInfo), H(VkDevice, 1), &dirty_info, NULL, BAD), VK_ERROR_OUT_OF_DEVICE_MEMORY, "result = VK_ERROR_OUT_OF_DEVICE_MEMORY\npBuffer = null\n"},
 {"vkCreateBuffer", IMAGE(CREATE(VkBufferCreateInfo), H(VkDevice, 1), &dirty_info, NULL, A(VkBuffer, H(VkBuffer, 12))), VK_SUCCESS, "result = VK_SUCCESS\npBuffer = VkBuffer#12\n"},
 {"vkGetBufferDeviceAddress", IMAGE(VkDevice device; const void *info;, H(VkDevice, 1), &S(VkBufferDeviceAddressInfo, BUFFER_DEVICE_ADDRESS_INFO, NULL, H(VkBuffer, 1))), 0x123456789ab,

@@ -329,9 +329,9 @@ impl Maker<'_> {
         for index in 0..count {
             let at = At { block, offset: (index * step) as usize };
             match target {
-                Target::Values(size) => {
-                    let noise = self.number(*size);
-                    self.memory.write(at, noise, (*size).min(8));
+                Target::Values(ty) => {
+                    let noise = self.number(ty.size());
+                    self.memory.write(at, noise, ty.size());
                 }
                 Target::Struct(layout) => self.structure(layout, at, depth + 1),
                 Target::Handle(ty) => self.handle(*ty, at),

@@ -15,11 +15,11 @@ pub static HOST_ADDRESS_RANGE_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "address", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "address", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "size", at: 8, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[Span { at: 8, size: 8 }],
@@ -39,11 +39,11 @@ pub static HOST_ADDRESS_RANGE_CONST_EXT_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "address", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "address", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "size", at: 8, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 8, width: 8 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[],
     keep: &[Span { at: 8, size: 8 }],
@@ -227,7 +227,7 @@ pub static PUSH_DATA_INFO_EXT_LAYOUT: Layout = Layout {
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 32, width: 8 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 32, width: 8 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -1327,12 +1327,12 @@ pub static REGISTER_CUSTOM_BORDER_COLOR_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pBorderColor", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SAMPLER_CUSTOM_BORDER_COLOR_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "requestIndex", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pIndex", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndex", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SAMPLER_CUSTOM_BORDER_COLOR_CREATE_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
@@ -1353,10 +1353,10 @@ pub static REGISTER_CUSTOM_BORDER_COLOR_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pIndex", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pIndex", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],

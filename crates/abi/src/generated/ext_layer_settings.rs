@@ -51,14 +51,14 @@ pub static LAYER_SETTING_EXT_LAYOUT: Layout = Layout {
         Field { name: "pSettingName", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "type", at: 16, ty: Ty::Enum(&LAYER_SETTING_TYPE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "valueCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pValues", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pValues", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Pointer { at: 0, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None } },
         Work::Select { union: Span { at: 24, size: 8 }, selector: Place { through: Place::HERE, at: 16, width: 4 }, cases: &[
-            Case { values: &[0, 1, 3, 5], field: 0, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
-            Case { values: &[2, 4, 6], field: 0, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(8), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
+            Case { values: &[0, 1, 3, 5], field: 0, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
+            Case { values: &[2, 4, 6], field: 0, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U64), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
             Case { values: &[7], field: 0, size: 8, work: &[Work::Pointer { at: 24, pointer: &Pointer { to: Target::Pointer(&Pointer { to: Target::Text, len: Len::Terminated, read: Read::Always, direction: Direction::In, stride: None }), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } }], gaps: &[] },
         ] },
     ],

@@ -42,10 +42,10 @@ pub static MUTABLE_DESCRIPTOR_TYPE_LIST_EXT_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "descriptorTypeCount", at: 0, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pDescriptorTypes", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDescriptorTypes", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&DESCRIPTOR_TYPE_ENUM)), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::Enum(&DESCRIPTOR_TYPE_ENUM)), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -113,7 +113,7 @@ pub static BUFFER_CONSTRAINTS_INFO_FUCHSIA_LAYOUT: Layout = Layout {
     work: &[
         Work::Chain { at: 8 },
         Work::Chain { at: 24 },
-        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 56, width: 4 }), read: Read::Is(Place { through: Place::HERE, at: 52, width: 4 }, &[1]), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 64, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 56, width: 4 }), read: Read::Is(Place { through: Place::HERE, at: 52, width: 4 }, &[1]), direction: Direction::In, stride: None } },
         Work::Chain { at: 88 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }, Span { at: 60, size: 4 }, Span { at: 76, size: 4 }, Span { at: 84, size: 4 }, Span { at: 116, size: 4 }],
@@ -288,7 +288,7 @@ pub static IMAGE_FORMAT_CONSTRAINTS_INFO_FUCHSIA_LAYOUT: Layout = Layout {
     work: &[
         Work::Chain { at: 8 },
         Work::Chain { at: 24 },
-        Work::Pointer { at: 88, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 80, width: 4 }), read: Read::Is(Place { through: Place::HERE, at: 76, width: 4 }, &[1]), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 88, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 80, width: 4 }), read: Read::Is(Place { through: Place::HERE, at: 76, width: 4 }, &[1]), direction: Direction::In, stride: None } },
         Work::Pointer { at: 128, pointer: &Pointer { to: Target::Struct(&SYSMEM_COLOR_SPACE_FUCHSIA_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 120, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 84, size: 4 }, Span { at: 100, size: 4 }, Span { at: 124, size: 4 }],

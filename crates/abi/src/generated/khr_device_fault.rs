@@ -116,11 +116,11 @@ pub static DEVICE_FAULT_DEBUG_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "vendorBinarySize", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pVendorBinaryData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pVendorBinaryData", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(1), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -167,12 +167,12 @@ pub static GET_DEVICE_FAULT_REPORTS_KHR_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "timeout", at: 8, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFaultCounts", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFaultCounts", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pFaultInfo", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_INFO_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DEVICE_FAULT_INFO_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
@@ -195,11 +195,11 @@ pub static GET_DEVICE_FAULT_REPORTS_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFaultCounts", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFaultCounts", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pFaultInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DEVICE_FAULT_INFO_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DEVICE_FAULT_INFO_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[Span { at: 4, size: 4 }],

@@ -142,12 +142,12 @@ pub static DEVICE_GROUP_PRESENT_INFO_KHR_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "swapchainCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pDeviceMasks", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDeviceMasks", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "mode", at: 32, ty: Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -277,12 +277,12 @@ pub static GET_DEVICE_GROUP_SURFACE_PRESENT_MODES_KHR_PARAMS_LAYOUT: Layout = La
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "surface", at: 8, ty: Ty::Handle(HandleType::SurfaceKHR), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pModes", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pModes", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Handles { at: 8, count: 1, ty: HandleType::SurfaceKHR },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
@@ -303,10 +303,10 @@ pub static GET_DEVICE_GROUP_SURFACE_PRESENT_MODES_KHR_OUTPUTS_LAYOUT: Layout = L
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pModes", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pModes", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::Flags(&DEVICE_GROUP_PRESENT_MODE_FLAG_BITS_KHR_ENUM)), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
@@ -343,13 +343,13 @@ pub static GET_PHYSICAL_DEVICE_PRESENT_RECTANGLES_KHR_PARAMS_LAYOUT: Layout = La
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "surface", at: 8, ty: Ty::Handle(HandleType::SurfaceKHR), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pRectCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRectCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pRects", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Handles { at: 8, count: 1, ty: HandleType::SurfaceKHR },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
@@ -372,11 +372,11 @@ pub static GET_PHYSICAL_DEVICE_PRESENT_RECTANGLES_KHR_OUTPUTS_LAYOUT: Layout = L
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRectCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRectCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pRects", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RECT2_D_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
@@ -413,12 +413,12 @@ pub static ACQUIRE_NEXT_IMAGE2_KHR_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAcquireInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&ACQUIRE_NEXT_IMAGE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pImageIndex", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageIndex", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&ACQUIRE_NEXT_IMAGE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
@@ -439,10 +439,10 @@ pub static ACQUIRE_NEXT_IMAGE2_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pImageIndex", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImageIndex", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],

@@ -163,13 +163,13 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_FORMATS2_KHR_PARAMS_LAYOUT: Layout = Layo
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pSurfaceInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_SURFACE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSurfaceFormatCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurfaceFormatCount", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pSurfaceFormats", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_FORMAT2_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
         Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_SURFACE_INFO2_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&SURFACE_FORMAT2_KHR_LAYOUT), len: Len::At(Place { through: 16, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
@@ -192,11 +192,11 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_FORMATS2_KHR_OUTPUTS_LAYOUT: Layout = Lay
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSurfaceFormatCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurfaceFormatCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pSurfaceFormats", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_FORMAT2_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SURFACE_FORMAT2_KHR_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[Span { at: 4, size: 4 }],

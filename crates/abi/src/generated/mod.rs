@@ -278,6 +278,7 @@ include!("mesa_image_alignment_control.rs");
 include!("msft_layered_driver.rs");
 include!("mvk_ios_surface.rs");
 include!("mvk_macos_surface.rs");
+include!("names.rs");
 include!("nn_vi_surface.rs");
 include!("nv_acquire_winrt_display.rs");
 include!("nv_clip_space_w_scaling.rs");

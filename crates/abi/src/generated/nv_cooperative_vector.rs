@@ -127,7 +127,7 @@ pub static CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "srcSize", at: 16, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "srcData", at: 24, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDstSize", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDstSize", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Size), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstData", at: 40, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "srcComponentType", at: 48, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstComponentType", at: 52, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
@@ -141,7 +141,7 @@ pub static CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT: Layout = Layout {
     work: &[
         Work::Chain { at: 8 },
         Work::DeviceOrHost { at: 24 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(8), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(Ty::Size), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
         Work::DeviceOrHost { at: 40 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 68, size: 4 }, Span { at: 84, size: 4 }],
@@ -182,12 +182,12 @@ pub static GET_PHYSICAL_DEVICE_COOPERATIVE_VECTOR_PROPERTIES_NV_PARAMS_LAYOUT: L
     returned_only: false,
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
@@ -210,11 +210,11 @@ pub static GET_PHYSICAL_DEVICE_COOPERATIVE_VECTOR_PROPERTIES_NV_OUTPUTS_LAYOUT: 
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPropertyCount", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COOPERATIVE_VECTOR_PROPERTIES_NV_LAYOUT), len: Len::At(Place { through: 8, at: 0, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[Span { at: 4, size: 4 }],

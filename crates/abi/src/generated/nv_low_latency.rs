@@ -244,11 +244,11 @@ pub static GET_SLEEP_STATUS_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pLowLatencyMode", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLowLatencyMode", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Bool32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::Bool32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],
@@ -267,10 +267,10 @@ pub static GET_SLEEP_STATUS_LEGACY_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pLowLatencyMode", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLowLatencyMode", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Bool32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(4), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(Ty::Bool32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[],
     keep: &[],

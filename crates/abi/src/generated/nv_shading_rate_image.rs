@@ -16,10 +16,10 @@ pub static SHADING_RATE_PALETTE_NV_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "shadingRatePaletteEntryCount", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pShadingRatePaletteEntries", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pShadingRatePaletteEntries", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&SHADING_RATE_PALETTE_ENTRY_NV_ENUM)), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(4), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::Enum(&SHADING_RATE_PALETTE_ENTRY_NV_ENUM)), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -4,7 +4,7 @@
 //! people: names, types, places. `work` is for walkers: the few things in those bytes that are not plain values,
 //! with inline structures already flattened into their owner. A walker copies the bytes and then does the work.
 
-use crate::HandleType;
+use lavascope_types::{Format, HandleType};
 
 /// The bytes of a structure, union or parameter image.
 pub struct Layout {
@@ -451,7 +451,7 @@ pub struct SyncPipelineStage {
 /// What a format's texels are made of.
 pub struct FormatDesc {
     pub name: &'static str,
-    pub format: crate::Format,
+    pub format: Format,
     pub class: &'static str,
     /// Bytes of a texel block.
     pub block_size: u32,
@@ -473,5 +473,5 @@ pub struct FormatPlane {
     pub width_divisor: u32,
     pub height_divisor: u32,
     /// The single-plane format of the same size.
-    pub format: crate::Format,
+    pub format: Format,
 }

@@ -72,6 +72,13 @@ impl Catalog {
     }
 }
 
+/// The layouts of structures, and of the parameters and outputs of commands.
+#[cfg(test)]
+pub(crate) fn all_layouts() -> impl Iterator<Item = &'static Layout> {
+    let outputs = COMMANDS.iter().filter_map(|it| it.outputs).map(|it| it.layout);
+    STRUCTURES.iter().copied().chain(COMMANDS.iter().map(|it| it.parameters)).chain(outputs)
+}
+
 pub(crate) fn enum_of(ty: &Ty) -> Option<&'static EnumDesc> {
     match ty {
         Ty::Enum(desc) | Ty::Flags(desc) => Some(desc),

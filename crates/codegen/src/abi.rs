@@ -13,57 +13,81 @@ use crate::tables;
 use crate::text::{Text, array};
 
 pub(crate) fn emit(registry: &Registry, model: &Model, files: &mut Files) {
-    let mut modules = Vec::new();
+    let mut out = Output { files, modules: BTreeMap::new() };
     for block in &registry.blocks {
         let module = names::block_module(&block.name);
-        let mut structs = String::new();
-        let mut enums = String::new();
-        let mut commands = String::new();
+        let (mut structs, mut enums, mut commands) = (Parts::default(), Parts::default(), Parts::default());
         for name in own_items(registry, &block.types, &block.name) {
             emit_type(registry, model, name, &mut structs, &mut enums);
         }
         for name in own_items(registry, &block.commands, &block.name) {
             emit_command(&model.commands[name], &mut commands);
         }
-        for (suffix, body) in [("", structs), ("_enums", enums), ("_commands", commands)] {
-            if body.is_empty() {
-                continue;
-            }
+        for (suffix, parts) in [("", structs), ("_enums", enums), ("_commands", commands)] {
             // The core versions are long; extensions keep everything in one file.
             let is_version = block.kind == BlockKind::Version;
             let name = if is_version { format!("{module}{suffix}") } else { module.clone() };
-            let file = files.entry(path(&name)).or_insert_with(|| {
-                modules.push(name.clone());
-                let mut text = Text::rust_part("abi", "abi");
-                text.line(format!("// {}.", block.name));
-                text.finish()
-            });
-            file.push_str(&body);
+            let head = format!("// {}.", block.name);
+            out.append("types", &name, &head, &parts.types);
+            out.append("abi", &name, &head, &parts.tables);
         }
     }
-    emit_constants(registry, files, &mut modules);
-    emit_handles(registry, files, &mut modules);
-    emit_command_table(model, files, &mut modules);
-    emit_structure_types(model, files, &mut modules);
-    emit_sync(registry, files, &mut modules);
-    emit_formats(registry, files, &mut modules);
-    emit_sizes(model, files, &mut modules);
-    emit_names(registry, files, &mut modules);
-    modules.sort();
-    let mut text = Text::rust("abi", "abi");
-    text.blank();
-    text.line("use crate::bool32::Bool32;");
-    text.line("use crate::desc::*;");
-    text.line("use crate::ptr::{FnPtr, Opaque, Ptr};");
-    text.blank();
-    for module in &modules {
-        text.line(format!("include!(\"{module}.rs\");"));
-    }
-    files.insert(path("mod"), text.finish());
+    emit_constants(registry, &mut out);
+    emit_handles(registry, &mut out);
+    emit_sizes(model, &mut out);
+    emit_command_table(model, &mut out);
+    emit_structure_types(model, &mut out);
+    emit_names(registry, &mut out);
+    emit_sync(registry, &mut out);
+    emit_formats(registry, &mut out);
+    out.finish("types", &["use crate::bool32::Bool32;", "use crate::ptr::{FnPtr, Opaque, Ptr};"]);
+    out.finish("abi", &["use lavascope_types::*;", "", "use crate::desc::*;"]);
 }
 
-fn path(module: &str) -> PathBuf {
-    PathBuf::from(format!("crates/abi/src/generated/{module}.rs"))
+/// What one item brings to each of the two crates.
+#[derive(Default)]
+struct Parts {
+    types: String,
+    tables: String,
+}
+
+/// The files being written, and the parts of each crate's one module.
+struct Output<'a> {
+    files: &'a mut Files,
+    modules: BTreeMap<&'static str, Vec<String>>,
+}
+
+impl Output<'_> {
+    /// Adds to a part of a crate's module, which begins with its head.
+    fn append(&mut self, krate: &'static str, module: &str, head: &str, body: &str) {
+        if body.is_empty() {
+            return;
+        }
+        let modules = self.modules.entry(krate).or_default();
+        let file = self.files.entry(path(krate, module)).or_insert_with(|| {
+            modules.push(module.to_owned());
+            let mut text = Text::rust_part(krate, "abi");
+            text.line(head);
+            text.finish()
+        });
+        file.push_str(body);
+    }
+
+    /// Joins the parts of a crate.
+    fn finish(&mut self, krate: &'static str, uses: &[&str]) {
+        let mut modules = self.modules.remove(krate).unwrap_or_default();
+        modules.sort();
+        let mut text = Text::rust(krate, "abi");
+        text.blank();
+        uses.iter().for_each(|it| text.line(it));
+        text.blank();
+        modules.iter().for_each(|it| text.line(format!("include!(\"{it}.rs\");")));
+        self.files.insert(path(krate, "mod"), text.finish());
+    }
+}
+
+fn path(krate: &str, module: &str) -> PathBuf {
+    PathBuf::from(format!("crates/{krate}/src/generated/{module}.rs"))
 }
 
 /// Items whose first home is this block, without aliases, in the registry's order.
@@ -85,20 +109,20 @@ fn own_items<'r>(registry: &'r Registry, items: &'r [String], block: &str) -> Ve
     seen
 }
 
-fn emit_type(registry: &Registry, model: &Model, name: &str, structs: &mut String, enums: &mut String) {
+fn emit_type(registry: &Registry, model: &Model, name: &str, structs: &mut Parts, enums: &mut Parts) {
     if let Some(layout) = model.layouts.get(name) {
         emit_structure(layout, structs);
     } else if registry.handles.contains_key(name) {
-        let _ = writeln!(structs, "\nnewtype!({}, u64);", names::type_name(name));
+        let _ = writeln!(structs.types, "\nnewtype!({}, u64);", names::type_name(name));
     } else if let Some(it) = registry.bitmasks.get(name) {
         let rust = names::type_name(name);
         let number = if it.width == 64 { "u64" } else { "u32" };
-        let _ = writeln!(enums, "\nnewtype!({rust}, {number});");
+        let _ = writeln!(enums.types, "\nnewtype!({rust}, {number});");
         if let Some((bits, values)) = it.bits.as_ref().and_then(|bits| Some((bits, registry.enums.get(bits)?))) {
-            emit_enum_constants(&rust, bits, values, enums);
+            emit_enum_constants(&rust, bits, values, &mut enums.types);
             let alias = names::type_name(bits);
-            let _ = writeln!(enums, "pub type {alias} = {rust};");
-            emit_enum_names(bits, values, enums);
+            let _ = writeln!(enums.types, "pub type {alias} = {rust};");
+            emit_enum_names(bits, values, &mut enums.tables);
         }
     } else if let Some(it) = registry.enums.get(name) {
         let is_bits_of_mask = registry.bitmasks.values().any(|mask| mask.bits.as_deref() == Some(name));
@@ -111,9 +135,9 @@ fn emit_type(registry: &Registry, model: &Model, name: &str, structs: &mut Strin
             (true, _) => "u32",
             (false, _) => "i32",
         };
-        let _ = writeln!(enums, "\nnewtype!({rust}, {number});");
-        emit_enum_constants(&rust, name, it, enums);
-        emit_enum_names(name, it, enums);
+        let _ = writeln!(enums.types, "\nnewtype!({rust}, {number});");
+        emit_enum_constants(&rust, name, it, &mut enums.types);
+        emit_enum_names(name, it, &mut enums.tables);
     }
 }
 
@@ -138,7 +162,7 @@ fn emit_enum_constants(rust: &str, c_name: &str, it: &Enum, out: &mut String) {
 }
 
 fn emit_enum_names(c_name: &str, it: &Enum, out: &mut String) {
-    let _ = writeln!(out, "pub static {}: EnumDesc = EnumDesc {{", tables::enum_static(c_name));
+    let _ = writeln!(out, "\npub static {}: EnumDesc = EnumDesc {{", tables::enum_static(c_name));
     let _ = writeln!(out, "    name: \"{c_name}\",\n    width: {},\n    values: &[", it.width / 8);
     let mut values: Vec<_> = it.values.iter().collect();
     values.sort_by_key(|it| it.value);
@@ -149,8 +173,8 @@ fn emit_enum_names(c_name: &str, it: &Enum, out: &mut String) {
 }
 
 /// Structures as C lays them out; unions as words, with a safe accessor per member.
-fn emit_structure(layout: &Layout, out: &mut String) {
-    let rust = &layout.rust_name;
+fn emit_structure(layout: &Layout, parts: &mut Parts) {
+    let (rust, out) = (&layout.rust_name, &mut parts.types);
     let _ = writeln!(out, "\n#[repr(C)]\npub struct {rust} {{");
     if layout.is_union {
         let (word, size) = if layout.align == 8 { ("u64", 8) } else { ("u32", 4) };
@@ -159,8 +183,7 @@ fn emit_structure(layout: &Layout, out: &mut String) {
     for field in layout.fields.iter().filter(|it| !layout.is_union && !it.rust_type.is_empty()) {
         let _ = writeln!(out, "    pub {}: {},", field.rust_name, field.rust_type);
     }
-    let _ = writeln!(out, "}}");
-    emit_structure_links(layout, "structure", out);
+    let _ = writeln!(out, "}}\nplain!({rust});");
     if layout.is_union {
         let _ = writeln!(out, "union_members!({rust} {{");
         for field in &layout.fields {
@@ -168,17 +191,17 @@ fn emit_structure(layout: &Layout, out: &mut String) {
         }
         let _ = writeln!(out, "}});");
     }
+    emit_layout(layout, &mut parts.tables);
 }
 
-fn emit_structure_links(layout: &Layout, kind: &str, out: &mut String) {
-    let _ = writeln!(out, "{kind}!({}, {});", layout.rust_name, layout.static_name());
+fn emit_layout(layout: &Layout, out: &mut String) {
+    let _ = writeln!(out, "\nstructure!({}, {});", layout.rust_name, layout.static_name());
     let _ = writeln!(out, "{}", tables::layout(layout));
 }
 
 /// One check of all sizes at once.
-fn emit_sizes(model: &Model, files: &mut Files, modules: &mut Vec<String>) {
-    let mut text = Text::rust_part("abi", "abi");
-    text.line("// The sizes of all structures and images.");
+fn emit_sizes(model: &Model, out: &mut Output<'_>) {
+    let mut text = Text::part();
     text.blank();
     text.line("sizes! {");
     let images = model
@@ -189,29 +212,25 @@ fn emit_sizes(model: &Model, files: &mut Files, modules: &mut Vec<String>) {
         text.line(format!("    {} = {};", layout.rust_name, layout.size));
     }
     text.line("}");
-    files.insert(path("sizes"), text.finish());
-    modules.push("sizes".to_owned());
+    out.append("types", "sizes", "// The sizes of all structures and images.", &text.finish());
 }
 
-fn emit_command(command: &Command, out: &mut String) {
+fn emit_command(command: &Command, parts: &mut Parts) {
     let images = [Some(&command.parameters), command.outputs.as_ref().map(|it| &it.layout)];
+    let out = &mut parts.types;
     for layout in images.into_iter().flatten() {
         let _ = writeln!(out, "\n#[repr(C, align(8))]\npub struct {} {{", layout.rust_name);
         for field in &layout.fields {
             let _ = writeln!(out, "    pub {}: {},", field.rust_name, field.rust_type);
         }
-        let _ = writeln!(out, "}}");
-        emit_structure_links(layout, "image", out);
+        let _ = writeln!(out, "}}\nimage!({});", layout.rust_name);
+        emit_layout(layout, &mut parts.tables);
     }
     let parameters: Vec<&str> = command.parameters.fields.iter().map(|it| it.rust_type.as_str()).collect();
     let result = if command.result_type.is_empty() { String::new() } else { format!(" -> {}", command.result_type) };
-    let _ = writeln!(
-        out,
-        "pub type Fn{} = unsafe extern \"system\" fn({}){result};",
-        command.rust_name,
-        parameters.join(", ")
-    );
-    let _ = writeln!(out, "{}", command_desc(command));
+    let parameters = parameters.join(", ");
+    let _ = writeln!(out, "pub type Fn{} = unsafe extern \"system\" fn({parameters}){result};", command.rust_name);
+    let _ = writeln!(parts.tables, "{}", command_desc(command));
 }
 
 fn command_desc(command: &Command) -> String {
@@ -258,9 +277,8 @@ fn result_kind(kind: &ResultKind) -> String {
     }
 }
 
-fn emit_constants(registry: &Registry, files: &mut Files, modules: &mut Vec<String>) {
-    let mut text = Text::rust_part("abi", "abi");
-    text.line("// Constants that belong to no enum.");
+fn emit_constants(registry: &Registry, out: &mut Output<'_>) {
+    let mut text = Text::part();
     text.blank();
     text.line("/// The registry's version: the patch of the Vulkan version that these tables describe.");
     text.line(format!("pub const HEADER_VERSION: u32 = {};", registry.header_version));
@@ -274,13 +292,11 @@ fn emit_constants(registry: &Registry, files: &mut Files, modules: &mut Vec<Stri
             ConstantValue::Alias(_) => {}
         }
     }
-    files.insert(path("constants"), text.finish());
-    modules.push("constants".to_owned());
+    out.append("types", "constants", "// Constants that belong to no enum.", &text.finish());
 }
 
-fn emit_handles(registry: &Registry, files: &mut Files, modules: &mut Vec<String>) {
-    let mut text = Text::rust_part("abi", "abi");
-    text.line("// The types of handles.");
+fn emit_handles(registry: &Registry, out: &mut Output<'_>) {
+    let mut text = Text::part();
     text.blank();
     text.line("handle_types! {");
     for (number, (name, it)) in registry.handles.iter().enumerate() {
@@ -299,8 +315,7 @@ fn emit_handles(registry: &Registry, files: &mut Files, modules: &mut Vec<String
         ));
     }
     text.line("}");
-    files.insert(path("handles"), text.finish());
-    modules.push("handles".to_owned());
+    out.append("types", "handles", "// The types of handles.", &text.finish());
 }
 
 /// The same object type in the older numbering of `VK_EXT_debug_report`, or -1.
@@ -317,9 +332,8 @@ fn report_number(registry: &Registry, object_type: &str) -> i64 {
     found.map_or(-1, |it| it.value)
 }
 
-fn emit_command_table(model: &Model, files: &mut Files, modules: &mut Vec<String>) {
-    let mut text = Text::rust_part("abi", "abi");
-    text.line("// Every command by number, sorted by name.");
+fn emit_command_table(model: &Model, out: &mut Output<'_>) {
+    let mut text = Text::part();
     text.blank();
     text.blank();
     text.line("command_table! {");
@@ -327,13 +341,11 @@ fn emit_command_table(model: &Model, files: &mut Files, modules: &mut Vec<String
         text.line(format!("    {} = {number}, {}_COMMAND;", command.rust_name, names::screaming(&command.rust_name)));
     }
     text.line("}");
-    files.insert(path("command_table"), text.finish());
-    modules.push("command_table".to_owned());
+    out.append("abi", "command_table", "// Every command by number, sorted by name.", &text.finish());
 }
 
-fn emit_structure_types(model: &Model, files: &mut Files, modules: &mut Vec<String>) {
-    let mut text = Text::rust_part("abi", "abi");
-    text.line("// Every structure by name, and those with a structure type by that type.");
+fn emit_structure_types(model: &Model, out: &mut Output<'_>) {
+    let mut text = Text::part();
     text.blank();
     text.blank();
     text.line("/// Sorted by name in C.");
@@ -351,14 +363,17 @@ fn emit_structure_types(model: &Model, files: &mut Files, modules: &mut Vec<Stri
         text.line(format!("    ({s_type}, &{}),", layout.static_name()));
     }
     text.line("];");
-    files.insert(path("structure_types"), text.finish());
-    modules.push("structure_types".to_owned());
+    out.append(
+        "abi",
+        "structure_types",
+        "// Every structure by name, and those with a structure type by that type.",
+        &text.finish(),
+    );
 }
 
 /// Enums by name, and the other names of types.
-fn emit_names(registry: &Registry, files: &mut Files, modules: &mut Vec<String>) {
-    let mut text = Text::rust_part("abi", "abi");
-    text.line("// Enums by name, and other names of types.");
+fn emit_names(registry: &Registry, out: &mut Output<'_>) {
+    let mut text = Text::part();
     text.blank();
     text.line("/// Sorted by name in C.");
     text.line("pub static ENUMS: &[&EnumDesc] = &[");
@@ -373,13 +388,11 @@ fn emit_names(registry: &Registry, files: &mut Files, modules: &mut Vec<String>)
         text.line(format!("    (\"{alias}\", \"{}\"),", registry.resolve(alias)));
     }
     text.line("];");
-    files.insert(path("names"), text.finish());
-    modules.push("names".to_owned());
+    out.append("abi", "names", "// Enums by name, and other names of types.", &text.finish());
 }
 
-fn emit_sync(registry: &Registry, files: &mut Files, modules: &mut Vec<String>) {
-    let mut text = Text::rust_part("abi", "abi");
-    text.line("// Stages, accesses and pipelines of the synchronization chapter.");
+fn emit_sync(registry: &Registry, out: &mut Output<'_>) {
+    let mut text = Text::part();
     text.blank();
     text.blank();
     let stage = |name: &String| flag(registry, "VkPipelineStageFlagBits2", "PipelineStageFlags2", name);
@@ -423,8 +436,12 @@ fn emit_sync(registry: &Registry, files: &mut Files, modules: &mut Vec<String>) 
         text.line("    ] },");
     }
     text.line("];");
-    files.insert(path("sync_tables"), text.finish());
-    modules.push("sync_tables".to_owned());
+    out.append(
+        "abi",
+        "sync_tables",
+        "// Stages, accesses and pipelines of the synchronization chapter.",
+        &text.finish(),
+    );
 }
 
 /// A flag's number by its name or alias in C.
@@ -437,9 +454,8 @@ fn or_zero(names: &[String], show: &dyn Fn(&String) -> String) -> String {
     if names.is_empty() { "0".to_owned() } else { names.iter().map(show).collect::<Vec<_>>().join(" | ") }
 }
 
-fn emit_formats(registry: &Registry, files: &mut Files, modules: &mut Vec<String>) {
-    let mut text = Text::rust_part("abi", "abi");
-    text.line("// Texel blocks, components and planes of every format.");
+fn emit_formats(registry: &Registry, out: &mut Output<'_>) {
+    let mut text = Text::part();
     text.blank();
     text.blank();
     text.line("pub static FORMATS: &[FormatDesc] = &[");
@@ -472,6 +488,5 @@ fn emit_formats(registry: &Registry, files: &mut Files, modules: &mut Vec<String
         ));
     }
     text.line("];");
-    files.insert(path("formats"), text.finish());
-    modules.push("formats".to_owned());
+    out.append("abi", "formats", "// Texel blocks, components and planes of every format.", &text.finish());
 }

@@ -24,6 +24,11 @@ impl Text {
         Text { out }
     }
 
+    /// Begins with nothing, to become part of a file.
+    pub(crate) fn part() -> Text {
+        Text { out: String::new() }
+    }
+
     pub(crate) fn line(&mut self, line: impl AsRef<str>) {
         self.out.push_str(line.as_ref());
         self.out.push('\n');

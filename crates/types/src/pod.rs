@@ -1,0 +1,45 @@
+//! Plain data: types any bytes are a valid value of, and the one place where bytes become such values.
+
+use crate::ptr::{FnPtr, Ptr};
+
+/// A type without invalid bit patterns, without references and without drop code.
+///
+/// # Safety
+///
+/// Every field must itself be plain, and the type must be `repr(C)` or `repr(transparent)`.
+pub unsafe trait Pod: Sized + 'static {}
+
+/// Sees the front of `bytes` as a `T`; none where it is too short or misaligned.
+pub fn cast<T: Pod>(bytes: &[u8]) -> Option<&T> {
+    cast_slice(bytes, 1)?.first()
+}
+
+/// Sees the front of `bytes` as `count` values of `T`; none where it is too short or misaligned.
+pub fn cast_slice<T: Pod>(bytes: &[u8], count: usize) -> Option<&[T]> {
+    let size = size_of::<T>().checked_mul(count)?;
+    let is_aligned = bytes.as_ptr().addr().is_multiple_of(align_of::<T>());
+    if size > bytes.len() || !is_aligned {
+        return None;
+    }
+    // SAFETY: the bytes are initialized, aligned and long enough, and `Pod` has no invalid bit patterns.
+    Some(unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), count) })
+}
+
+/// The bytes of values without padding.
+pub fn bytes_of_slice(words: &[u64]) -> &[u8] {
+    // SAFETY: `u64` has no padding, and `u8` has no alignment to fail.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
+}
+
+macro_rules! numbers {
+    ($($ty:ty),*) => { $(
+        // SAFETY: a number has no invalid bit pattern.
+        unsafe impl Pod for $ty {}
+    )* };
+}
+numbers!(u8, i8, u16, i16, u32, i32, u64, i64, f32, f64, FnPtr);
+
+// SAFETY: a transparent `u64`.
+unsafe impl<T: 'static> Pod for Ptr<T> {}
+// SAFETY: an array of plain data is plain data.
+unsafe impl<T: Pod, const N: usize> Pod for [T; N] {}

@@ -8,7 +8,7 @@ use lavascope_abi::{Command, HandleType, ObjectId, Ptr, structure_by_type};
 use lavascope_event::check::{handle_type, target_size};
 use lavascope_event::facts::Facts;
 use lavascope_event::memory::Memory;
-use lavascope_event::record::{HEAD_SIZE, Kind, Remarks};
+use lavascope_event::record::{Kind, Remarks};
 use lavascope_event::rules::{self, Verdict};
 use lavascope_event::template;
 use lavascope_event::walk::{
@@ -410,7 +410,6 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
                 stream.write_word(list + index * template::ENTRY_SIZE as usize + word * 8, value);
             }
         }
-        debug_assert_eq!(HEAD_SIZE % 8, 0, "blocks are words");
         for entry in &entries {
             self.template_entry(stream, frame, from, entry);
         }

@@ -1,14 +1,23 @@
-//! The Vulkan layer: today its dispatch tables, generated for every command.
+//! The Vulkan layer: loader negotiation, dispatch, and today nothing but passing calls on.
 //!
-//! A table holds the next functions in the chain. It is filled once per instance or device, through the next
-//! `vkGet*ProcAddr`, which knows aliases: a function that goes by several names is asked for by each in turn.
+//! `libVkLayer_lavascope.so` answers as `VK_LAYER_LAVASCOPE_inspect`. A dispatch table holds the next functions in
+//! the chain; it is filled once per instance or device, through the next `vkGet*ProcAddr`. A function that goes by
+//! several names is asked for by each in turn.
+
+#![allow(non_snake_case, reason = "the loader's habit for the names of layer libraries")]
 
 #[macro_use]
 mod macros;
 
+mod chain;
+mod entry;
+mod fence;
 #[rustfmt::skip]
 mod generated;
+mod interface;
+mod objects;
 
+pub use entry::vkNegotiateLoaderLayerInterfaceVersion;
 pub use generated::{COMMAND_NAMES, DeviceTable, InstanceTable};
 
 use lavascope_abi::Command;

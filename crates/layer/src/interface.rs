@@ -1,0 +1,72 @@
+//! The structures through which the loader and its layers talk to each other.
+//!
+//! They are not part of the registry. Spec: the loader's "Layer Interface", version 2.
+
+use lavascope_abi::{FnPtr, Instance, Opaque, Ptr, Result};
+
+/// The version of the interface that we speak.
+pub(crate) const INTERFACE_VERSION: u32 = 2;
+/// `sType` of [`Negotiation`].
+pub(crate) const NEGOTIATION: i32 = 1;
+/// `sType` of a link in the chain of `vkCreateInstance`.
+pub(crate) const INSTANCE_LINK: i32 = 47;
+/// `sType` of a link in the chain of `vkCreateDevice`.
+pub(crate) const DEVICE_LINK: i32 = 48;
+/// The kind of link that names the next layer.
+pub(crate) const LINK_INFO: i32 = 0;
+
+pub(crate) type GetProcAddr = unsafe extern "system" fn(u64, Ptr<u8>) -> FnPtr;
+
+/// What the loader asks of a layer first.
+#[repr(C)]
+pub struct Negotiation {
+    pub(crate) s_type: i32,
+    pub(crate) p_next: Ptr<Opaque>,
+    pub(crate) version: u32,
+    pub(crate) get_instance_proc_addr: Option<GetProcAddr>,
+    pub(crate) get_device_proc_addr: Option<GetProcAddr>,
+    pub(crate) get_physical_device_proc_addr: Option<GetProcAddr>,
+}
+
+/// A structure that the loader puts into the chains of `vkCreateInstance` and `vkCreateDevice`.
+#[repr(C)]
+pub(crate) struct Link {
+    pub(crate) s_type: i32,
+    pub(crate) p_next: Ptr<Link>,
+    pub(crate) function: i32,
+    /// For [`LINK_INFO`], the rest of the layers.
+    pub(crate) next: Ptr<Next>,
+}
+
+/// The next layer, or the driver.
+#[repr(C)]
+pub(crate) struct Next {
+    pub(crate) p_next: Ptr<Next>,
+    pub(crate) get_instance_proc_addr: Option<GetProcAddr>,
+    /// In a chain of `vkCreateInstance` the one for physical devices, in one of `vkCreateDevice` the device's.
+    pub(crate) get_other_proc_addr: Option<GetProcAddr>,
+}
+
+/// `vkEnumerateInstanceLayerProperties` and its kin answer for a layer that is named by its manifest.
+pub(crate) const LAYER_NAME: &std::ffi::CStr = c"VK_LAYER_LAVASCOPE_inspect";
+/// The name under which programs ask for the Khronos layer.
+pub(crate) const KHRONOS_NAME: &std::ffi::CStr = c"VK_LAYER_KHRONOS_validation";
+
+/// The result of a call that could not be made.
+pub(crate) const FAILED: Result = Result::ERROR_INITIALIZATION_FAILED;
+
+/// A function asked for by name, or null.
+///
+/// # Safety
+///
+/// `get` must be a working `vkGet*ProcAddr` for `handle`.
+pub(crate) unsafe fn ask(get: GetProcAddr, handle: u64, name: &std::ffi::CStr) -> FnPtr {
+    let name = Ptr::new(name.as_ptr().expose_provenance() as u64);
+    // SAFETY: the caller says so.
+    unsafe { get(handle, name) }
+}
+
+/// An instance as the loader's functions take it.
+pub(crate) fn raw(instance: Instance) -> u64 {
+    instance.0
+}

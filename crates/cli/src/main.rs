@@ -8,6 +8,7 @@ mod describe;
 mod findings;
 #[rustfmt::skip]
 mod generated;
+mod layer_files;
 mod nearest;
 mod probe;
 mod remedy;
@@ -18,7 +19,7 @@ use std::sync::LazyLock;
 
 use clap::{Parser, Subcommand};
 
-use commands::{Outcome, api, doctor, doctor_probe};
+use commands::{Outcome, api, doctor, doctor_probe, env, layer, run};
 
 static VERSION: LazyLock<String> =
     LazyLock::new(|| format!("{} (Vulkan registry {})", env!("CARGO_PKG_VERSION"), catalog::registry_version()));
@@ -27,7 +28,8 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  all is well
   1  something was found: a part is missing or broken, or the program under test is wrong
-  2  lavascope failed, or was asked for something that does not exist";
+  2  lavascope failed, or was asked for something that does not exist
+`run` gives the program's own code where that is not 0";
 
 /// Shows what a Vulkan program really does, and where it is wrong.
 #[derive(Parser)]
@@ -43,6 +45,9 @@ enum Command {
     #[command(hide = true)]
     DoctorProbe,
     Api(api::Arguments),
+    Run(run::Arguments),
+    Env(env::Arguments),
+    Layer(layer::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -51,10 +56,14 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::DoctorProbe => doctor_probe::run(),
         Command::Api(arguments) => api::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Env(arguments) => env::run(&arguments),
+        Command::Layer(arguments) => layer::run(&arguments),
     };
     match result {
         Ok(Outcome::Fine) => ExitCode::from(0),
         Ok(Outcome::Found) => ExitCode::from(1),
+        Ok(Outcome::Program(code)) => ExitCode::from(code),
         Err(error) => {
             eprintln!("lavascope: {error:#}");
             ExitCode::from(2)

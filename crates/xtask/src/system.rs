@@ -25,9 +25,27 @@ const NEEDS: &[Need] = &[
         package: "libvulkan-dev",
         is_there: || Path::new("/usr/include/vulkan/vulkan.h").exists(),
     },
+    Need { what: "the Vulkan loader", package: "libvulkan1", is_there: has_loader },
+    Need { what: "a Vulkan driver for the CPU", package: "mesa-vulkan-drivers", is_there: has_lavapipe },
     Need { what: "Python 3", package: "python3", is_there: || process::exists("python3", "--version") },
     Need { what: "pip", package: "python3-pip", is_there: has_pip },
 ];
+
+fn has_loader() -> bool {
+    has_file("/usr/lib", "libvulkan.so.1")
+}
+
+/// Mesa names its manifest by architecture, and newer ones do not.
+fn has_lavapipe() -> bool {
+    has_file("/usr/share/vulkan/icd.d", "lvp_icd")
+}
+
+/// Whether a file whose name begins so lies in a folder or one below it.
+fn has_file(folder: &str, beginning: &str) -> bool {
+    let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|it| it.path());
+    let is_it = |path: &Path| path.file_name().is_some_and(|it| it.to_string_lossy().starts_with(beginning));
+    entries(Path::new(folder)).any(|it| is_it(&it) || it.is_dir() && entries(&it).any(|it| is_it(&it)))
+}
 
 fn has_pip() -> bool {
     std::process::Command::new("python3").args(["-m", "pip", "--version"]).output().is_ok_and(|it| it.status.success())

@@ -3,6 +3,9 @@
 pub(crate) mod api;
 pub(crate) mod doctor;
 pub(crate) mod doctor_probe;
+pub(crate) mod env;
+pub(crate) mod layer;
+pub(crate) mod run;
 
 /// How a command ended that did its work. One that could not returns an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,4 +14,6 @@ pub(crate) enum Outcome {
     Fine,
     /// Exit code 1: the command works, and what it looked at does not.
     Found,
+    /// The exit code of the program that was run.
+    Program(u8),
 }

@@ -268,9 +268,10 @@ unsafe extern "system" fn enumerate_device_layer_properties(
     unsafe { enumerate_instance_layer_properties(p_count, p_properties) }
 }
 
-/// Whether a name is one that this layer goes by.
+/// Whether this layer is asked for. Under the Khronos name the question is left to the loader, which has the
+/// manifest: the real Khronos layer may be in the same chain.
 fn is_ours(name: Option<&CStr>) -> bool {
-    name.is_some_and(|it| it == LAYER_NAME || it == KHRONOS_NAME)
+    name.is_some_and(|it| it == LAYER_NAME)
 }
 
 unsafe extern "system" fn enumerate_instance_extension_properties(

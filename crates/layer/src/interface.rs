@@ -49,8 +49,6 @@ pub(crate) struct Next {
 
 /// `vkEnumerateInstanceLayerProperties` and its kin answer for a layer that is named by its manifest.
 pub(crate) const LAYER_NAME: &std::ffi::CStr = c"VK_LAYER_LAVASCOPE_inspect";
-/// The name under which programs ask for the Khronos layer.
-pub(crate) const KHRONOS_NAME: &std::ffi::CStr = c"VK_LAYER_KHRONOS_validation";
 
 /// The result of a call that could not be made.
 pub(crate) const FAILED: Result = Result::ERROR_INITIALIZATION_FAILED;

@@ -338,6 +338,10 @@ pub enum ReadRule {
     DepthClampRange,
     /// Attachment formats of dynamic rendering, ignored where a render pass is given.
     RenderingColors,
+    /// Ignored below an encoder's picture.
+    DecodedTiles,
+    /// Ignored below an encoder's picture with uniform tiles.
+    TileSizes,
     ViewportDepths,
     DescriptorImages,
     DescriptorBuffers,

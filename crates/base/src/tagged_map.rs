@@ -60,6 +60,10 @@ impl TaggedMap {
     /// The value of a key and tag.
     #[inline(always)]
     pub fn get(&self, key: u64, tag: u8) -> Option<u64> {
+        // These two mark slots; an application's garbage may well be one of them.
+        if key == EMPTY || key == DEAD {
+            return None;
+        }
         self.table().get(key, tag)
     }
 
@@ -84,6 +88,9 @@ impl TaggedMap {
 
     /// Forgets a key and tag, and gives the value it had.
     pub fn remove(&self, key: u64, tag: u8) -> Option<u64> {
+        if key == EMPTY || key == DEAD {
+            return None;
+        }
         let mut writer = self.lock();
         let table = self.table();
         let at = table.find(key, tag)?;
@@ -155,8 +162,8 @@ impl Table {
             let have = slot.key.load(Ordering::Acquire);
             if have == key {
                 let value = slot.value.load(Ordering::Acquire);
-                // The slot may have been given to another key between the two loads.
-                let is_same = slot.key.load(Ordering::Relaxed) == key;
+                // The slot may have been given to another key between the loads, and back again.
+                let is_same = slot.key.load(Ordering::Acquire) == key && slot.value.load(Ordering::Acquire) == value;
                 if is_same && (value >> TAG_SHIFT) as u8 == tag {
                     return Some(value);
                 }
@@ -237,6 +244,17 @@ mod tests {
         assert_eq!(map.remove(7, 1), Some(value(1, 10)));
         assert_eq!(map.get(7, 1), None);
         assert_eq!(map.get(7, 2), Some(value(2, 20)));
+    }
+
+    #[test]
+    fn the_marks_of_slots_are_no_keys() {
+        let map = TaggedMap::default();
+        assert_eq!(map.get(0, 3), None);
+        map.insert(5, value(3, 1));
+        map.remove(5, 3);
+        map.insert(6, value(3, 2));
+        assert_eq!((map.get(u64::MAX, 3), map.remove(u64::MAX, 3), map.remove(0, 3)), (None, None, None));
+        assert_eq!(map.len(), 1);
     }
 
     #[test]

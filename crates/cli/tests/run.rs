@@ -9,7 +9,9 @@ fn lavascope(home: &Path) -> Command {
     for variable in ["XDG_RUNTIME_DIR", "XDG_DATA_HOME", "VK_LAYER_PATH", "VK_ADD_LAYER_PATH", "VK_INSTANCE_LAYERS"] {
         command.env_remove(variable);
     }
-    command.env("HOME", home).env("XDG_CACHE_HOME", home.join("cache"));
+    // The library of this build; one beside the program may be older.
+    let library = Path::new(env!("CARGO_BIN_EXE_lavascope")).with_file_name("deps").join("libVkLayer_lavascope.so");
+    command.env("HOME", home).env("XDG_CACHE_HOME", home.join("cache")).env("LAVASCOPE_LAYER_LIBRARY", library);
     command
 }
 
@@ -104,4 +106,21 @@ fn vulkan_works_the_same_under_the_layer() {
     assert!(bare["devices"].as_array().is_some_and(|it| !it.is_empty()), "no driver: {bare}");
     // The loader itself says which layers it put into the chain.
     assert!(said.contains("nsert instance layer \"VK_LAYER_LAVASCOPE_inspect\""), "{said}");
+}
+
+/// Every call is printed by its C names, and every object of the run is known.
+#[test]
+fn calls_are_printed_into_a_file() {
+    let home = home("print");
+    let (file, program) = (home.join("calls.txt"), env!("CARGO_BIN_EXE_lavascope"));
+    let file_argument = file.display().to_string();
+    let output = output(lavascope(&home).args(["run", "--print", &file_argument, "--", program, "doctor-probe"]));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let calls = std::fs::read_to_string(&file).expect("the calls");
+    for line in ["vkCreateInstance", "vkCreateInstance ->", "  result = VK_SUCCESS", "  pInstance = VkInstance#0"] {
+        assert!(calls.lines().any(|it| it == line), "no line `{line}` in\n{calls}");
+    }
+    assert!(calls.contains("vkDestroyInstance\n  instance = VkInstance#0\n"), "{calls}");
+    assert!(!calls.contains("#unknown"), "{calls}");
+    assert!(!calls.contains("bug of ours"), "{calls}");
 }

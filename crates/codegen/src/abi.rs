@@ -321,14 +321,11 @@ fn emit_handles(registry: &Registry, out: &mut Output<'_>) {
 /// The same object type in the older numbering of `VK_EXT_debug_report`, or -1.
 fn report_number(registry: &Registry, object_type: &str) -> i64 {
     let suffix = object_type.trim_start_matches("VK_OBJECT_TYPE_");
-    let bare =
-        suffix.trim_end_matches("_KHR").trim_end_matches("_EXT").trim_end_matches("_NVX").trim_end_matches("_NV");
-    let wanted = format!("VK_DEBUG_REPORT_OBJECT_TYPE_{bare}");
     let Some(it) = registry.enums.get("VkDebugReportObjectTypeEXT") else { return -1 };
-    let found = it.values.iter().find(|value| {
-        let rest = value.name.strip_prefix(&wanted);
-        rest.is_some_and(|it| matches!(it, "_EXT" | "_KHR_EXT" | "_NV_EXT" | "_NVX_EXT" | "_EXT_EXT"))
-    });
+    let value = |name: &str| it.values.iter().find(|it| it.name == format!("VK_DEBUG_REPORT_OBJECT_TYPE_{name}_EXT"));
+    let bare = suffix.rsplit_once('_').map_or(suffix, |it| it.0);
+    // The same name first: an older type of another vendor may share the bare one.
+    let found = value(suffix).or_else(|| value(bare));
     found.map_or(-1, |it| it.value)
 }
 

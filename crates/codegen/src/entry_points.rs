@@ -17,6 +17,8 @@ fn dispatch_tables(model: &Model) -> String {
     let mut text = Text::rust("layer", "entry_points");
     text.blank();
     text.line("use lavascope_abi::*;");
+    text.blank();
+    text.line("use crate::shim::*;");
     let levels = [
         ("InstanceTable", "instances and physical devices", &["Instance", "PhysicalDevice"][..]),
         ("DeviceTable", "devices, queues and command buffers", &["Device"][..]),
@@ -31,6 +33,7 @@ fn dispatch_tables(model: &Model) -> String {
         }
         text.line("    }\n}");
     }
+    shims(model, &mut text);
     text.blank();
     text.line("/// Every name that an application can ask for, sorted.");
     text.line("pub static COMMAND_NAMES: &[(&str, Command)] = &[");
@@ -45,6 +48,22 @@ fn dispatch_tables(model: &Model) -> String {
     }
     text.line("];");
     text.finish()
+}
+
+/// One line per command: its name, its level, its parameters and its result.
+fn shims(model: &Model, text: &mut Text) {
+    text.blank();
+    text.line("shims! {");
+    for it in model.commands.values().filter(|it| it.level != "Global") {
+        let level = if it.level == "Device" { "device_of" } else { "instance_of" };
+        let parameter = |it: &Field| format!("{}: {}", it.rust_name, it.rust_type);
+        let parameters: Vec<String> = it.parameters.fields.iter().map(parameter).collect();
+        let result = if it.result_type.is_empty() { "()" } else { &it.result_type };
+        let name = names::snake(&it.rust_name);
+        let head = format!("{name}: {}, {}, Fn{}, {level}", it.rust_name, it.parameters.rust_name, it.rust_name);
+        text.line(format!("    {head} = fn({}) -> {result};", parameters.join(", ")));
+    }
+    text.line("}");
 }
 
 /// Every command as a function that succeeds and does nothing; those that do something are written by hand.

@@ -107,7 +107,7 @@ impl<'r> Layouts<'r> {
         self.add_work(owner, &mut layout);
         if !owner.is_union {
             add_gaps(self, &mut layout);
-            add_keep(owner, &mut layout);
+            add_keep(self, owner, &mut layout);
         }
         layout
     }
@@ -481,7 +481,7 @@ fn add_gaps(layouts: &mut Layouts<'_>, layout: &mut Layout) {
 }
 
 /// An output structure carries in its type and the capacities of its arrays.
-fn add_keep(owner: &Owner<'_>, layout: &mut Layout) {
+fn add_keep(layouts: &mut Layouts<'_>, owner: &Owner<'_>, layout: &mut Layout) {
     let is_all = matches!(overrides::find(owner.name), Some(How::KeepAll));
     let mut keep: Vec<Span> = Vec::new();
     for field in &layout.fields {
@@ -494,6 +494,13 @@ fn add_keep(owner: &Owner<'_>, layout: &mut Layout) {
         let is_value = !matches!(field.ty, Ty::Chain | Ty::Pointer(_) | Ty::Opaque | Ty::Handle(_));
         if field.c_name == "sType" || is_capacity || is_all && is_value {
             keep.push(Span { at: field.at, size: field.size });
+        } else if let Ty::Struct(c_name) = &field.ty {
+            // An inline structure carries its own.
+            let inner = layouts.structure(c_name);
+            for element in 0..field.count {
+                let base = field.at + element * inner.size;
+                keep.extend(inner.keep.iter().map(|it| Span { at: base + it.at, size: it.size }));
+            }
         }
     }
     layout.keep = keep;

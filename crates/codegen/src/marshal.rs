@@ -218,8 +218,8 @@ fn emit_command(command: &Command, model: &Model, out: &mut String) {
     emit_structure(&command.parameters, model, out);
     let _ = writeln!(
         out,
-        "\n/// The record of a `{0}`; none where the walker must make it.\n#[inline(always)]\npub fn {1}<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &{2}) -> Option<&'s [u64]> {{\n    \
-         Lines::record(stream, ids, Command::{3}, call, it)\n}}",
+        "\n/// The record of a `{0}`; none where the walker must make it.\n///\n/// # Safety\n///\n/// As for `Packer::new`.\n#[inline(always)]\npub unsafe fn {1}<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &{2}) -> Option<&'s [u64]> {{\n    \
+         // SAFETY: the caller says that the parameters are valid.\n    unsafe {{ Lines::record(stream, ids, Command::{3}, call, it) }}\n}}",
         command.c_name,
         names::snake(&command.rust_name),
         command.parameters.rust_name,
@@ -243,7 +243,7 @@ fn emit_dispatch(commands: &[&Command], out: &mut String) {
     for command in commands {
         let _ = writeln!(
             out,
-            "        // SAFETY: the caller says that the image is of this command.\n        Command::{} => {}(stream, ids, call, unsafe {{ &*image.cast() }}),",
+            "        // SAFETY: the caller says that the image is of this command.\n        Command::{} => unsafe {{ {}(stream, ids, call, &*image.cast()) }},",
             command.rust_name,
             names::snake(&command.rust_name),
         );

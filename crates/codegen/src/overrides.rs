@@ -25,6 +25,8 @@ pub(crate) enum How {
     Len(&'static str),
     /// A length written by hand: a variant of `abi::desc::LenRule`.
     LenRule(&'static str),
+    /// The same, and read only when a one-bit member of the sibling `flags` is set.
+    LenRuleWhenFlag(&'static str, &'static str),
     /// Bytes whose number only other objects know: a variant of `abi::desc::Blob`.
     Blob(&'static str),
     /// The same, written by the implementation.
@@ -198,6 +200,20 @@ pub(crate) const OVERRIDES: &[Override] = &[
         WhenFlag(&["pps_palette_predictor_initializers_present_flag"]),
         VIDEO,
     ),
+    over("StdVideoAV1TileInfo.pMiColStarts", When("DecodedTiles"), "ignored by encoders"),
+    over("StdVideoAV1TileInfo.pMiRowStarts", When("DecodedTiles"), "ignored by encoders"),
+    over("StdVideoAV1TileInfo.pWidthInSbsMinus1", When("TileSizes"), "ignored by encoders of uniform tiles"),
+    over("StdVideoAV1TileInfo.pHeightInSbsMinus1", When("TileSizes"), "ignored by encoders of uniform tiles"),
+    over(
+        "StdVideoEncodeH264ReferenceListsInfo.pRefList0ModOperations",
+        WhenFlag(&["ref_pic_list_modification_flag_l0"]),
+        VIDEO,
+    ),
+    over(
+        "StdVideoEncodeH264ReferenceListsInfo.pRefList1ModOperations",
+        WhenFlag(&["ref_pic_list_modification_flag_l1"]),
+        VIDEO,
+    ),
     over("StdVideoAV1SequenceHeader.pTimingInfo", WhenFlag(&["timing_info_present_flag"]), VIDEO),
     over("StdVideoDecodeAV1PictureInfo.pSegmentation", WhenFlag(&["segmentation_enabled"]), VIDEO),
     over("StdVideoDecodeAV1PictureInfo.pLoopRestoration", WhenFlag(&["UsesLr"]), VIDEO),
@@ -271,9 +287,20 @@ pub(crate) const OVERRIDES: &[Override] = &[
     over("VkDeviceFaultInfoEXT.pAddressInfos", LenRule("FaultAddressInfos"), "counted by another parameter"),
     over("VkDeviceFaultInfoEXT.pVendorInfos", LenRule("FaultVendorInfos"), "counted by another parameter"),
     over("VkDeviceFaultInfoEXT.pVendorBinaryData", LenRule("FaultVendorBinary"), "counted by another parameter"),
+    over("VkDataGraphPipelinePropertyQueryResultARM", KeepAll, "says which property is asked for"),
+    over("VkGpaDeviceClockModeInfoAMD", KeepAll, "says which mode is set"),
+    over("VkExternalComputeQueueDataParamsNV", KeepAll, "says which device is asked for"),
     over("VkDeviceFaultCountsEXT", KeepAll, "capacities going in, counts coming out"),
-    over("StdVideoH265HrdParameters.pSubLayerHrdParametersNal", LenRule("SubLayers"), "counted by the parent"),
-    over("StdVideoH265HrdParameters.pSubLayerHrdParametersVcl", LenRule("SubLayers"), "counted by the parent"),
+    over(
+        "StdVideoH265HrdParameters.pSubLayerHrdParametersNal",
+        LenRuleWhenFlag("SubLayers", "nal_hrd_parameters_present_flag"),
+        "counted by the parent, if a flag says that it is there",
+    ),
+    over(
+        "StdVideoH265HrdParameters.pSubLayerHrdParametersVcl",
+        LenRuleWhenFlag("SubLayers", "vcl_hrd_parameters_present_flag"),
+        "counted by the parent, if a flag says that it is there",
+    ),
     over("StdVideoEncodeAV1PictureInfo.pBufferRemovalTimes", Opaque, "counted by the session's sequence header"),
     over("vkCmdBuildAccelerationStructuresKHR.ppBuildRangeInfos", LenRule("GeometriesOfBuild"), "inner arrays"),
     over("vkBuildAccelerationStructuresKHR.ppBuildRangeInfos", LenRule("GeometriesOfBuild"), "inner arrays"),
@@ -291,7 +318,7 @@ pub(crate) const OVERRIDES: &[Override] = &[
     over("VkRenderPassSubpassFeedbackCreateInfoEXT.pSubpassFeedback", Output, "filled by the driver"),
     over("VkBindMemoryStatus.pResult", Output, "filled by the driver"),
     over("VkGetLatencyMarkerInfoNV.pTimings", Output, "filled by the driver"),
-    over("VkConvertCooperativeVectorMatrixInfoNV.pDstSize", Output, "filled by the driver"),
+    over("VkConvertCooperativeVectorMatrixInfoNV.pDstSize", Input, "a capacity going in"),
     over("VkHostAddressRangeEXT.address", Output, "filled by the driver"),
     over("VkDataGraphPipelinePropertyQueryResultARM.pData", Output, "filled by the driver"),
     over("VkLatencySurfaceCapabilitiesNV.pPresentModes", Output, "filled by the driver"),

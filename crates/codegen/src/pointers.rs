@@ -104,7 +104,7 @@ fn len(
 ) -> Len {
     match how {
         Some(How::LenRule("GeometriesOfBuild")) if !is_innermost => {}
-        Some(How::LenRule(rule)) => return Len::Rule(rule),
+        Some(How::LenRule(rule) | How::LenRuleWhenFlag(rule, _)) => return Len::Rule(rule),
         Some(How::Len(sibling)) => {
             return place(layouts, owner, &[sibling.to_owned()]).map_or(Len::Fixed(1), Len::At);
         }
@@ -194,6 +194,7 @@ fn read(layouts: &mut Layouts<'_>, owner: &Owner<'_>, how: Option<How>) -> Read 
     let (sibling, values): (&str, &[&str]) = match how {
         Some(How::When(rule)) => return Read::Rule(rule),
         Some(How::WhenFlag(flags)) => return when_flag(layouts, owner, flags),
+        Some(How::LenRuleWhenFlag(_, flag)) => return when_flag(layouts, owner, &[flag]),
         Some(How::WhenIs(sibling, values)) => (sibling, values),
         Some(How::WhenHas(sibling, bit)) | Some(How::WhenLacks(sibling, bit)) => (sibling, &[bit][..]),
         _ => return Read::Always,

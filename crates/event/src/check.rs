@@ -228,7 +228,7 @@ impl Checker<'_> {
 
     fn device_or_host(&mut self, frame: &Frame<'_>, at: u64) -> Checked {
         if ignores_addresses(self.item) {
-            return self.zero(frame, at, at + 8);
+            return self.opaque(frame, at);
         }
         if !uses_host_addresses(self.item) {
             return Ok(());
@@ -321,10 +321,21 @@ impl Checker<'_> {
         if slot == 0 {
             return Ok(());
         }
-        if rules::verdict(&self.memory, &NoFacts, frame, pointer.read) == Verdict::Ignored {
-            return Err(self.error(frame, at, Fault::IgnoredPointer));
+        let way = way(pointer, pass);
+        if way == Way::Drop {
+            return Err(self.error(frame, at, Fault::WrongMark));
         }
-        let pass = match way(pointer, pass) {
+        match rules::verdict(&self.memory, &NoFacts, frame, pointer.read) {
+            Verdict::Read => {}
+            Verdict::Ignored => return Err(self.error(frame, at, Fault::IgnoredPointer)),
+            // Who packed it may not have known either.
+            Verdict::Unknown if slot == Ptr::<u8>::PRESENT.0 => {
+                self.found.add(Remarks::CONTENTS_MISSING);
+                return Ok(());
+            }
+            Verdict::Unknown => {}
+        }
+        let pass = match way {
             Way::Follow(pass) => pass,
             Way::Mark if slot == Ptr::<u8>::PRESENT.0 => return Ok(()),
             Way::Mark | Way::Drop => return Err(self.error(frame, at, Fault::WrongMark)),

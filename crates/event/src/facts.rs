@@ -1,7 +1,9 @@
 //! What a call's own bytes do not tell, and who knows it.
 
 use lavascope_abi::DescriptorUpdateTemplateEntry;
-use lavascope_abi::desc::{Blob, Layout};
+use lavascope_abi::desc::Blob;
+
+use crate::walk::Frame;
 
 /// Knowledge about objects that decides which pointers of a call are read.
 ///
@@ -25,8 +27,8 @@ pub trait Facts {
         None
     }
 
-    /// The bytes behind a pointer of `owner`, a structure or a command.
-    fn blob_size(&self, _blob: Blob, _owner: &'static Layout) -> Option<u32> {
+    /// The bytes behind a pointer of the structure or parameters at `owner`, which leads to those around it.
+    fn blob_size(&self, _blob: Blob, _owner: &Frame<'_>) -> Option<u32> {
         None
     }
 }

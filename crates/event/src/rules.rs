@@ -8,8 +8,8 @@ use lavascope_abi::desc::{Len, LenRule, Place, Read, ReadRule, Span};
 use lavascope_abi::{
     ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT, COMMAND_BUFFER_BEGIN_INFO_LAYOUT,
     COMMAND_BUFFER_INHERITANCE_INFO_LAYOUT, DEVICE_FAULT_COUNTS_EXT_LAYOUT, DescriptorType,
-    GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT, STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT,
-    STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT,
+    GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT, SHADER_CREATE_INFO_EXT_LAYOUT, STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT,
+    STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT, STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT,
 };
 
 use crate::facts::Facts;
@@ -111,6 +111,11 @@ fn verdict_by_hand<M: Memory, F: Facts + ?Sized>(memory: &M, facts: &F, frame: &
         ReadRule::DescriptorTexelViews => descriptor(memory, frame, is_texel_type),
         ReadRule::ViewportDepths => (flag(memory, frame, "viewportScissor2D")).into(),
         ReadRule::RenderingColors => rendering_colors(memory, facts, frame),
+        ReadRule::DecodedTiles => (!is_encoding(frame)).into(),
+        ReadRule::TileSizes => {
+            let is_uniform = frame.field("flags").and_then(|at| memory.u32(at)).is_some_and(|it| it & 1 != 0);
+            (!is_encoding(frame) || !is_uniform).into()
+        }
         ReadRule::GroupVertexInput => {
             let stages = own_stages(memory, frame);
             let is_dynamic = pipeline(memory, facts, frame).is_some_and(|it| it.is_dynamic(VERTEX_INPUT));
@@ -176,9 +181,16 @@ fn pipeline_state<M: Memory>(memory: &M, frame: &Frame<'_>, it: &Pipeline, rule:
         | ReadRule::DescriptorTexelViews
         | ReadRule::ViewportDepths
         | ReadRule::RenderingColors
+        | ReadRule::DecodedTiles
+        | ReadRule::TileSizes
         | ReadRule::GroupVertexInput
         | ReadRule::GroupTessellation => Verdict::Unknown,
     }
+}
+
+/// AV1 tiles mean other things to an encoder, which ignores what it computes itself.
+fn is_encoding(frame: &Frame<'_>) -> bool {
+    frame.find(&STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT).is_some()
 }
 
 fn is_secondary<M: Memory, F: Facts + ?Sized>(memory: &M, facts: &F, frame: &Frame<'_>) -> Option<bool> {
@@ -190,6 +202,9 @@ fn is_secondary<M: Memory, F: Facts + ?Sized>(memory: &M, facts: &F, frame: &Fra
 fn rendering_colors<M: Memory, F: Facts + ?Sized>(memory: &M, facts: &F, frame: &Frame<'_>) -> Verdict {
     if let Some(pipeline) = pipeline(memory, facts, frame) {
         return pipeline.reads_rendering_colors();
+    }
+    if frame.find(&SHADER_CREATE_INFO_EXT_LAYOUT).is_some() {
+        return Verdict::Ignored;
     }
     let Some(inheritance) = frame.find(&COMMAND_BUFFER_INHERITANCE_INFO_LAYOUT) else { return Verdict::Read };
     let begin = frame.find(&COMMAND_BUFFER_BEGIN_INFO_LAYOUT);

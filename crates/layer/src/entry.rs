@@ -13,17 +13,19 @@ use lavascope_abi::*;
 
 use crate::chain::take_next;
 use crate::fence::fence;
+use crate::generated::shim;
 use crate::interface::*;
 use crate::objects::{DeviceData, InstanceData, Objects, dispatch_key};
-use crate::{DeviceTable, InstanceTable};
+use crate::shim::{Bits, enter, leave};
+use crate::{DeviceTable, InstanceTable, command_by_name, watch};
 
 /// One of the two places in a chain where this library may stand.
-struct Chain {
-    instances: Objects<InstanceData>,
-    devices: Objects<DeviceData>,
+pub(crate) struct Chain {
+    pub(crate) instances: Objects<InstanceData>,
+    pub(crate) devices: Objects<DeviceData>,
 }
 
-static CHAINS: [Chain; 2] = [Chain::new(), Chain::new()];
+pub(crate) static CHAINS: [Chain; 2] = [Chain::new(), Chain::new()];
 
 impl Chain {
     const fn new() -> Chain {
@@ -96,6 +98,16 @@ fn own_device_function<const CHAIN: usize>(name: &CStr) -> FnPtr {
     }
 }
 
+/// The next function itself, or its shim while somebody watches. What is newer than our registry passes through.
+fn watched<const CHAIN: usize>(name: &CStr, next: FnPtr) -> FnPtr {
+    if next.0 == 0 || !watch::is_on() {
+        return next;
+    }
+    let command = name.to_str().ok().and_then(command_by_name);
+    let shim = command.map_or(FnPtr::default(), shim::<CHAIN>);
+    if shim.0 == 0 { next } else { shim }
+}
+
 /// A name as the application gave it; none for null.
 unsafe fn text<'a>(name: Ptr<u8>) -> Option<&'a CStr> {
     // SAFETY: a name that is not null is null-terminated, by the valid usage of `vkGet*ProcAddr`.
@@ -112,7 +124,9 @@ unsafe extern "system" fn get_instance_proc_addr<const CHAIN: usize>(instance: u
         // SAFETY: the loader calls with an instance that is alive, or null.
         let data = CHAINS[CHAIN].instances.get(unsafe { dispatch_key(instance) })?;
         // SAFETY: the next function is the one that the loader gave for this instance.
-        Some(unsafe { (data.get_instance_proc_addr)(instance, name) })
+        let next = unsafe { (data.get_instance_proc_addr)(instance, name) };
+        // SAFETY: as above.
+        Some(watched::<CHAIN>(unsafe { text(name) }?, next))
     };
     fence("vkGetInstanceProcAddr", || work().unwrap_or_default(), FnPtr::default)
 }
@@ -127,7 +141,9 @@ unsafe extern "system" fn get_device_proc_addr<const CHAIN: usize>(device: u64, 
         // SAFETY: `vkGetDeviceProcAddr` takes a device that is alive.
         let data = CHAINS[CHAIN].devices.get(unsafe { dispatch_key(device) })?;
         // SAFETY: the next function is the one that the loader gave for this device.
-        Some(unsafe { (data.get_device_proc_addr)(device, name) })
+        let next = unsafe { (data.get_device_proc_addr)(device, name) };
+        // SAFETY: as above.
+        Some(watched::<CHAIN>(unsafe { text(name) }?, next))
     };
     fence("vkGetDeviceProcAddr", || work().unwrap_or_default(), FnPtr::default)
 }
@@ -157,8 +173,13 @@ unsafe extern "system" fn create_instance<const CHAIN: usize>(
         // SAFETY: `vkCreateInstance` is asked for without an instance.
         let create =
             unsafe { std::mem::transmute::<FnPtr, Option<FnCreateInstance>>(ask(get, 0, c"vkCreateInstance")) }?;
+        let params = CreateInstanceParams { p_create_info, p_allocator, p_instance };
         // SAFETY: the application's own parameters.
+        unsafe { enter(Command::CreateInstance, &params) };
+        // SAFETY: as above.
         let result = unsafe { create(p_create_info, p_allocator, p_instance) };
+        // SAFETY: as above, after the call.
+        unsafe { leave(Command::CreateInstance, &params, result.bits()) };
         if result == Result::SUCCESS {
             // SAFETY: a call that succeeded wrote the instance.
             unsafe { remember_instance::<CHAIN>(*p_instance.as_ptr(), get, next.get_other_proc_addr) };
@@ -188,8 +209,13 @@ unsafe extern "system" fn destroy_instance<const CHAIN: usize>(instance: Instanc
     let key = unsafe { dispatch_key(raw(instance)) };
     let data = fence("vkDestroyInstance", || CHAINS[CHAIN].instances.remove(key), || None);
     if let Some(destroy) = data.and_then(|it| it.table.destroy_instance) {
+        let params = DestroyInstanceParams { instance, p_allocator };
         // SAFETY: the application's own parameters.
+        unsafe { enter(Command::DestroyInstance, &params) };
+        // SAFETY: as above.
         unsafe { destroy(instance, p_allocator) };
+        // SAFETY: as above; the handle is only named.
+        unsafe { leave(Command::DestroyInstance, &params, 0) };
     }
 }
 
@@ -214,8 +240,14 @@ unsafe extern "system" fn create_device<const CHAIN: usize>(
             let instance = CHAINS[CHAIN].instances.get(unsafe { dispatch_key(physical_device.0) });
             create = instance.and_then(|it| it.table.create_device);
         }
+        let create = create?;
+        let params = CreateDeviceParams { physical_device, p_create_info, p_allocator, p_device };
         // SAFETY: the application's own parameters.
-        let result = unsafe { create?(physical_device, p_create_info, p_allocator, p_device) };
+        unsafe { enter(Command::CreateDevice, &params) };
+        // SAFETY: as above.
+        let result = unsafe { create(physical_device, p_create_info, p_allocator, p_device) };
+        // SAFETY: as above, after the call.
+        unsafe { leave(Command::CreateDevice, &params, result.bits()) };
         if result == Result::SUCCESS {
             // SAFETY: a call that succeeded wrote the device, and `get_device` is its next function.
             unsafe { remember_device::<CHAIN>(*p_device.as_ptr(), get_device) };
@@ -240,8 +272,13 @@ unsafe extern "system" fn destroy_device<const CHAIN: usize>(device: Device, p_a
     let key = unsafe { dispatch_key(device.0) };
     let data = fence("vkDestroyDevice", || CHAINS[CHAIN].devices.remove(key), || None);
     if let Some(destroy) = data.and_then(|it| it.table.destroy_device) {
+        let params = DestroyDeviceParams { device, p_allocator };
         // SAFETY: the application's own parameters.
+        unsafe { enter(Command::DestroyDevice, &params) };
+        // SAFETY: as above.
         unsafe { destroy(device, p_allocator) };
+        // SAFETY: as above; the handle is only named.
+        unsafe { leave(Command::DestroyDevice, &params, 0) };
     }
 }
 

@@ -15,7 +15,10 @@ mod fence;
 #[rustfmt::skip]
 mod generated;
 mod interface;
+mod knowledge;
 mod objects;
+mod shim;
+mod watch;
 
 pub use entry::vkNegotiateLoaderLayerInterfaceVersion;
 pub use generated::{COMMAND_NAMES, DeviceTable, InstanceTable};

@@ -7,7 +7,7 @@ use lavascope_base::TaggedMap;
 use lavascope_bench::{Bench, Suite};
 use lavascope_event::check;
 use lavascope_event::facts::NoFacts;
-use lavascope_marshal::{Arena, Handles, Ids, Packer, Stream, StubPolicy, Unpacker, straight};
+use lavascope_marshal::{Arena, Handles, Ids, Packer, Purpose, Stream, Unpacker, straight};
 
 const OBJECTS: u64 = 100_000;
 
@@ -126,7 +126,8 @@ fn add_packing<'a>(suite: &mut Suite<'a>, live: &'a Live) {
         run: Box::new(move |times| {
             for call in 0..times {
                 rewind(&mut stream);
-                black_box(straight::cmd_draw(&mut stream, live, call, black_box(&params)));
+                // SAFETY: the parameters lead nowhere, or into boxes that are alive.
+                black_box(unsafe { straight::cmd_draw(&mut stream, live, call, black_box(&params)) });
             }
         }),
     });
@@ -140,7 +141,8 @@ fn add_packing<'a>(suite: &mut Suite<'a>, live: &'a Live) {
             let params = barrier.params();
             for call in 0..times {
                 rewind(&mut stream);
-                black_box(straight::cmd_pipeline_barrier2(&mut stream, live, call, black_box(&params)));
+                // SAFETY: the parameters lead nowhere, or into boxes that are alive.
+                black_box(unsafe { straight::cmd_pipeline_barrier2(&mut stream, live, call, black_box(&params)) });
             }
             black_box(&barrier.images);
         }),
@@ -199,7 +201,8 @@ fn add_cold<'a>(suite: &mut Suite<'a>, live: &'a Live) {
                     command_buffer: CommandBuffer(object(HandleType::CommandBuffer, serial)),
                     ..draw()
                 };
-                black_box(straight::cmd_draw(&mut stream, live, call, black_box(&params)));
+                // SAFETY: the parameters lead nowhere, or into boxes that are alive.
+                black_box(unsafe { straight::cmd_draw(&mut stream, live, call, black_box(&params)) });
             }
         }),
     });
@@ -213,7 +216,8 @@ fn add_cold<'a>(suite: &mut Suite<'a>, live: &'a Live) {
             for call in 0..times {
                 rewind(&mut stream);
                 let params = barriers[call as usize % barriers.len()].params();
-                black_box(straight::cmd_pipeline_barrier2(&mut stream, live, call, black_box(&params)));
+                // SAFETY: the parameters lead nowhere, or into boxes that are alive.
+                black_box(unsafe { straight::cmd_pipeline_barrier2(&mut stream, live, call, black_box(&params)) });
             }
         }),
     });
@@ -223,7 +227,9 @@ fn add_reading<'a>(suite: &mut Suite<'a>, live: &'a Live) {
     let mut stream = Stream::with_capacity(STREAM_WORDS);
     let barrier = Barrier::new(40);
     let params = barrier.params();
-    let words = straight::cmd_pipeline_barrier2(&mut stream, live, 1, &params).unwrap_or_default().to_vec();
+    // SAFETY: the parameters lead into boxes that are alive.
+    let words = unsafe { straight::cmd_pipeline_barrier2(&mut stream, live, 1, &params) };
+    let words = words.unwrap_or_default().to_vec();
     let copy = words.clone();
     suite.add(Bench {
         name: "check vkCmdPipelineBarrier2, 2 images",
@@ -240,7 +246,7 @@ fn add_reading<'a>(suite: &mut Suite<'a>, live: &'a Live) {
         limit: None,
         bare: None,
         run: Box::new(move |times| {
-            let unpacker = Unpacker { handles: live, stubs: StubPolicy::Skip };
+            let unpacker = Unpacker { handles: live, purpose: Purpose::Driver };
             let mut arena = Arena::default();
             let Ok(record) = check(&words) else { return };
             for call in 0..times {

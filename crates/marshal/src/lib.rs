@@ -23,4 +23,4 @@ pub use c_memory::CMemory;
 pub use outputs::outputs_image;
 pub use pack::{Conditional, Ids, Packer};
 pub use stream::Stream;
-pub use unpack::{Handles, StubPolicy, UnpackError, Unpacker};
+pub use unpack::{Handles, Purpose, UnpackError, Unpacker};

@@ -170,7 +170,8 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
 
     fn device_or_host(&mut self, stream: &mut Stream, to: usize) {
         if ignores_addresses(self.item) {
-            stream.write_word(to, 0);
+            // Not looked at, but for whether there is a transform.
+            opaque(stream, to);
         } else if uses_host_addresses(self.item) {
             opaque(stream, to);
             if stream.word(to) != 0 {
@@ -277,14 +278,23 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
         element: u64,
     ) {
         let Some(target) = self.memory.follow(from) else { return stream.write_word(to, 0) };
+        let way = way(pointer, pass);
+        if way == Way::Drop {
+            return stream.write_word(to, 0);
+        }
         let verdict = rules::verdict(&self.memory, self.facts, frame, pointer.read);
         if let Some(conditional) = self.conditional.as_mut().filter(|_| pointer.read != Read::Always) {
             conditional.push(Conditional { address: from, owner: frame.layout, verdict });
         }
-        if verdict != Verdict::Read {
-            return stream.write_word(to, 0);
+        match verdict {
+            Verdict::Read => {}
+            Verdict::Ignored => return stream.write_word(to, 0),
+            Verdict::Unknown => {
+                let mark = self.missing();
+                return stream.write_word(to, mark);
+            }
         }
-        let slot = match way(pointer, pass) {
+        let slot = match way {
             Way::Mark => Ptr::<u8>::PRESENT.0,
             Way::Drop => 0,
             Way::Follow(pass) => self.target(stream, frame, target, pointer, pass, element),
@@ -383,7 +393,7 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
     }
 
     fn blob(&mut self, stream: &mut Stream, frame: &Frame<'_>, from: u64, kind: Blob) -> u64 {
-        let Some(size) = self.facts.blob_size(kind, frame.layout) else { return self.missing() };
+        let Some(size) = self.facts.blob_size(kind, frame) else { return self.missing() };
         let at = stream.claim(8);
         stream.write_word(at, u64::from(size));
         let data = stream.claim(size as usize);

@@ -15,7 +15,7 @@ use crate::stream::Stream;
 pub use crate::generated::*;
 
 /// A structure or parameter image that can be stored in a straight line.
-pub trait Block: Pod {
+pub(crate) trait Block: Pod {
     const WORDS: usize;
     /// Whether its bytes are all there is to it.
     const IS_FLAT: bool;
@@ -54,7 +54,7 @@ pub(crate) fn array<T: Block>(first: Ptr<T>, count: usize) -> Option<usize> {
 }
 
 /// A record being stored.
-pub struct Lines<'a, I: ?Sized> {
+pub(crate) struct Lines<'a, I: ?Sized> {
     base: *mut u8,
     /// Where the next block goes, in bytes.
     cursor: usize,
@@ -63,8 +63,12 @@ pub struct Lines<'a, I: ?Sized> {
 
 impl<I: Ids + ?Sized> Lines<'_, I> {
     /// Stores the record of a call with these parameters.
+    ///
+    /// # Safety
+    ///
+    /// As for `Packer::new`.
     #[inline(always)]
-    pub(crate) fn record<'s, T: Block>(
+    pub(crate) unsafe fn record<'s, T: Block>(
         stream: &'s mut Stream,
         ids: &I,
         command: Command,

@@ -61,6 +61,7 @@ impl Stream {
 
     /// Ends the record: writes its head, and gives its words.
     pub(crate) fn end(&mut self, command: Command, kind: Kind, call: u64, remarks: Remarks) -> &[u64] {
+        assert!(self.words.len() - self.start <= u32::MAX as usize, "a record is at most 32 GiB");
         let head = Head {
             body_words: (self.words.len() - self.start) as u32,
             command: command as u16,

@@ -1,13 +1,13 @@
 //! *Unpack*: a record to C memory, ready for a driver.
 
 use lavascope_abi::desc::{Blob, Layout, ObjectNumbering, Pointer, Target, Work};
-use lavascope_abi::{ObjectId, structure_by_type};
+use lavascope_abi::{ObjectId, Ptr, structure_by_type};
 use lavascope_event::check::{handle_type, target_size};
 use lavascope_event::memory::{Memory, RecordMemory};
 use lavascope_event::record::{HEAD_SIZE, Kind, Record};
 use lavascope_event::rules;
 use lavascope_event::template;
-use lavascope_event::walk::{Frame, Pass, Way, aligned, uses_host_addresses, way};
+use lavascope_event::walk::{Frame, Pass, Way, aligned, ignores_addresses, uses_host_addresses, way};
 
 use crate::arena::Arena;
 
@@ -16,19 +16,20 @@ pub trait Handles {
     /// The handle of an id that is not null.
     fn handle(&self, id: ObjectId) -> u64;
 
-    /// Bytes to provide for an output whose size only the device knows.
-    fn blob_size(&self, _blob: Blob, _owner: &'static Layout) -> u32 {
-        64 * 1024
+    /// Bytes to provide for an output whose size the record does not tell.
+    fn blob_size(&self, _blob: Blob, _owner: &Frame<'_>) -> Option<u32> {
+        None
     }
 }
 
-/// What becomes of structures that the registry does not know.
+/// Who is going to read the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StubPolicy {
-    /// They are left out: a driver must not see half a structure.
-    Skip,
-    /// They are kept as their first 16 bytes. Never for a driver.
-    Keep,
+pub enum Purpose {
+    /// A driver: nothing half known may reach it. Unknown structures are left out, addresses of the application are
+    /// null, and what is not in the record is an error.
+    Driver,
+    /// Packing it again: whatever was present is present.
+    RoundTrip,
 }
 
 /// Why a record cannot be laid out.
@@ -36,6 +37,8 @@ pub enum StubPolicy {
 pub enum UnpackError {
     #[error("{item} asks for {bytes} bytes of outputs; at most {OUTPUT_MAX} are provided")]
     OutputsTooLarge { item: &'static str, bytes: u64 },
+    #[error("{item} leads to data that is not in the record")]
+    Missing { item: &'static str },
 }
 
 /// A record states the capacity of output arrays; a foreign one may state anything.
@@ -44,7 +47,7 @@ const OUTPUT_MAX: u64 = 1 << 28;
 /// Lays records out as C memory in an arena.
 pub struct Unpacker<'a, H: ?Sized> {
     pub handles: &'a H,
-    pub stubs: StubPolicy,
+    pub purpose: Purpose,
 }
 
 /// A place for opaque pointers to point to: nobody may look into them.
@@ -62,11 +65,16 @@ impl<H: Handles + ?Sized> Unpacker<'_, H> {
             (Kind::Leave, Some(outputs)) => (outputs.layout, Pass::Leave),
             _ => (desc.parameters, Pass::Enter),
         };
-        self.unpack_image(record.body(), layout, pass, arena)
+        // SAFETY: a record is made by `check` alone.
+        unsafe { self.unpack_image(record.body(), layout, pass, arena) }
     }
 
     /// The image of a layout in a checked body: the heart of [`Unpacker::unpack`].
-    pub fn unpack_image(
+    ///
+    /// # Safety
+    ///
+    /// `body` must have passed `check_image` for this layout and pass: its counts and offsets are relied on.
+    pub unsafe fn unpack_image(
         &self,
         body: &[u8],
         layout: &'static Layout,
@@ -75,7 +83,7 @@ impl<H: Handles + ?Sized> Unpacker<'_, H> {
     ) -> Result<*mut u8, UnpackError> {
         let mut walk = Walk {
             handles: self.handles,
-            stubs: self.stubs,
+            purpose: self.purpose,
             memory: RecordMemory { body },
             arena,
             outputs: 0,
@@ -92,7 +100,7 @@ type Unpacked = Result<(), UnpackError>;
 
 struct Walk<'a, H: ?Sized> {
     handles: &'a H,
-    stubs: StubPolicy,
+    purpose: Purpose,
     memory: RecordMemory<'a>,
     arena: &'a mut Arena,
     /// Bytes of outputs provided so far.
@@ -134,6 +142,7 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
                 self.typed_handle(from, slot, number, *numbering);
             }
             Work::Opaque { .. } => self.opaque(from, slot),
+            Work::DeviceOrHost { .. } => return self.device_or_host(frame, from, slot),
             Work::Text { .. } | Work::Tail { .. } => {}
             Work::Select { selector, cases, .. } => {
                 let value = self.memory.at(frame.base, *selector).unwrap_or(0) as i32;
@@ -141,8 +150,6 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
                 let work = case.map_or(&[][..], |it| it.work);
                 return work.iter().try_for_each(|it| self.work(frame, to, it, pass));
             }
-            Work::DeviceOrHost { .. } if uses_host_addresses(self.item) => self.opaque(from, slot),
-            Work::DeviceOrHost { .. } => {}
         }
         Ok(())
     }
@@ -169,8 +176,22 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
         }
     }
 
+    /// A driver must not look into what was the application's own.
     fn opaque(&self, from: u64, slot: *mut u8) {
-        Self::write(slot, if self.word(from) == 0 { 0 } else { somewhere() });
+        let is_present = self.word(from) != 0 && self.purpose == Purpose::RoundTrip;
+        Self::write(slot, if is_present { somewhere() } else { 0 });
+    }
+
+    fn device_or_host(&self, frame: &Frame<'_>, from: u64, slot: *mut u8) -> Unpacked {
+        if ignores_addresses(self.item) {
+            Self::write(slot, if self.word(from) == 0 { 0 } else { somewhere() });
+        } else if uses_host_addresses(self.item) {
+            if self.word(from) != 0 && self.purpose == Purpose::Driver {
+                return Err(UnpackError::Missing { item: frame.layout.name });
+            }
+            self.opaque(from, slot);
+        }
+        Ok(())
     }
 
     fn chain(&mut self, frame: &Frame<'_>, from: u64, slot: *mut u8, pass: Pass) -> Unpacked {
@@ -192,7 +213,7 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
         const NEXT_AT: u32 = 8;
         let s_type = self.memory.u32(base).unwrap_or(0) as i32;
         let Some(layout) = structure_by_type(s_type) else {
-            return Ok((self.stubs == StubPolicy::Keep).then(|| self.copy(base, 16)));
+            return Ok((self.purpose == Purpose::RoundTrip).then(|| self.copy(base, 16)));
         };
         let block = self.copy(base, layout.size as usize);
         let inner = frame.child(layout, base, 0);
@@ -215,6 +236,9 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
         let address = match (value, way(pointer, pass)) {
             (0, _) | (_, Way::Drop) => 0,
             (_, Way::Mark) => self.output(frame, pointer, element)?.expose_provenance() as u64,
+            (value, _) if value == Ptr::<u8>::PRESENT.0 && self.purpose == Purpose::Driver => {
+                return Err(UnpackError::Missing { item: frame.layout.name });
+            }
             (value, _) if value < HEAD_SIZE as u64 => somewhere(),
             (value, Way::Follow(pass)) => self.target(frame, value, pointer, pass, element)?.expose_provenance() as u64,
         };
@@ -226,9 +250,18 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
     fn output(&mut self, frame: &Frame<'_>, pointer: &Pointer, element: u64) -> Result<*mut u8, UnpackError> {
         let count = rules::count(&self.memory, frame, pointer.len, element).unwrap_or(1);
         let bytes = match &pointer.to {
-            Target::Blob(kind) => u64::from(self.handles.blob_size(*kind, frame.layout)),
+            Target::Blob(kind) => match (self.handles.blob_size(*kind, frame), self.purpose) {
+                (Some(size), _) => u64::from(size),
+                (None, Purpose::Driver) => return Err(UnpackError::Missing { item: frame.layout.name }),
+                (None, Purpose::RoundTrip) => 0,
+            },
             target => count.saturating_mul(target_size(target)),
         };
+        self.claim(frame, bytes)
+    }
+
+    /// Room beyond what the record itself takes, of which a foreign record may ask for any amount.
+    fn claim(&mut self, frame: &Frame<'_>, bytes: u64) -> Result<*mut u8, UnpackError> {
         self.outputs = self.outputs.saturating_add(bytes);
         if self.outputs > OUTPUT_MAX {
             return Err(UnpackError::OutputsTooLarge { item: frame.layout.name, bytes: self.outputs });
@@ -254,7 +287,7 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
                 let size = self.word(base);
                 return Ok(self.copy(base + 8, size as usize));
             }
-            Target::Template => return Ok(self.template(base)),
+            Target::Template => return self.template(frame, base),
             Target::AnyStruct => {
                 let block = self.chained(frame, base, pass)?;
                 let Some(block) = block else { return Ok(std::ptr::null_mut()) };
@@ -292,12 +325,7 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
         size: u64,
         stride: u64,
     ) -> Result<*mut u8, UnpackError> {
-        let bytes = count.saturating_mul(stride.max(size)).saturating_add(size);
-        self.outputs = self.outputs.saturating_add(bytes);
-        if self.outputs > OUTPUT_MAX {
-            return Err(UnpackError::OutputsTooLarge { item: frame.layout.name, bytes: self.outputs });
-        }
-        let block = self.arena.claim(bytes as usize);
+        let block = self.claim(frame, count.saturating_mul(stride.max(size)).saturating_add(size))?;
         for index in 0..count {
             let from = &self.memory.body[(base + index * size) as usize..];
             let to = block.wrapping_add((index * stride) as usize);
@@ -308,7 +336,7 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
     }
 
     /// The elements again where the entries of the template place them.
-    fn template(&mut self, base: u64) -> *mut u8 {
+    fn template(&mut self, frame: &Frame<'_>, base: u64) -> Result<*mut u8, UnpackError> {
         let count = self.word(base);
         let entry_at = |it: u64| base + 8 + it * template::ENTRY_SIZE;
         let entries: Vec<_> = (0..count)
@@ -316,16 +344,15 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
             .collect();
         let end = entries.iter().filter_map(|it| {
             let element = template::element(it.descriptor_type)?;
-            let last = it.stride.saturating_mul(u64::from(it.descriptor_count.saturating_sub(1)));
-            let size =
-                if let template::Element::Bytes = element { u64::from(it.descriptor_count) } else { element.size() };
-            Some(it.offset.saturating_add(last).saturating_add(size))
+            let count = u64::from(it.descriptor_count);
+            let size = match element {
+                // The stride of an inline block means nothing.
+                template::Element::Bytes => count,
+                _ => it.stride.saturating_mul(count.saturating_sub(1)).saturating_add(element.size()),
+            };
+            Some(it.offset.saturating_add(size))
         });
-        let size = end.max().unwrap_or(0);
-        if size > OUTPUT_MAX {
-            return std::ptr::null_mut();
-        }
-        let block = self.arena.claim(size as usize);
+        let block = self.claim(frame, end.max().unwrap_or(0))?;
         let mut from = entry_at(count);
         for entry in &entries {
             let Some(element) = template::element(entry.descriptor_type) else { continue };
@@ -339,7 +366,7 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
             }
             from += aligned(element.size() * count);
         }
-        block
+        Ok(block)
     }
 
     fn template_element(&mut self, element: template::Element, from: u64, to: *mut u8) {

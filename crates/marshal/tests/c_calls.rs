@@ -14,9 +14,9 @@ use lavascope_abi::{
 use lavascope_event::check::{check, check_image};
 use lavascope_event::facts::{Facts, SubpassUse};
 use lavascope_event::print::print;
-use lavascope_event::walk::Pass;
+use lavascope_event::walk::{Frame, Pass};
 use lavascope_event::{Kind, Record, Remarks};
-use lavascope_marshal::{Arena, Handles, Ids, Packer, Stream, StubPolicy, Unpacker, outputs_image};
+use lavascope_marshal::{Arena, Handles, Ids, Packer, Purpose, Stream, Unpacker, outputs_image};
 
 const INSTALL: &str = "install the C headers and a compiler: apt-get install libvulkan-dev gcc";
 
@@ -164,7 +164,7 @@ fn examine(facts: &CFacts, fixture: &Fixture, words: &[u64]) -> Vec<String> {
 /// Unpacks a record and packs it again.
 fn again(facts: &CFacts, record: Record<'_>) -> Vec<u64> {
     let mut arena = Arena::default();
-    let unpacker = Unpacker { handles: &Names, stubs: StubPolicy::Keep };
+    let unpacker = Unpacker { handles: &Names, purpose: Purpose::RoundTrip };
     let image = unpacker.unpack(record, &mut arena).expect("the outputs of a fixture are small");
     let mut stream = Stream::default();
     // SAFETY: the image was just unpacked, and the arena keeps it.
@@ -224,8 +224,8 @@ impl Handles for Names {
         if id.is_unknown() { GARBAGE } else { MARK | id.serial() }
     }
 
-    fn blob_size(&self, _blob: Blob, _owner: &'static Layout) -> u32 {
-        64
+    fn blob_size(&self, _blob: Blob, _owner: &Frame<'_>) -> Option<u32> {
+        Some(64)
     }
 }
 

@@ -96,6 +96,10 @@ fn every_conditional_pointer_is_met_as_garbage_and_as_data() {
         meet(pipelines, BELOW_PIPELINES, round, &mut met);
         meet(Command::BeginCommandBuffer.desc().parameters, BELOW_PIPELINES, round, &mut met);
     }
+    for round in 0..300 {
+        meet(Command::CreateShadersEXT.desc().parameters, BELOW_PIPELINES, round, &mut met);
+        meet(&STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT, Options::WILD, round, &mut met);
+    }
     // Blend state is ignored only when all of these are dynamic.
     let blend = Options { numbers: &[1000455010, 1000455011, 1000455012], ..BELOW_PIPELINES };
     (0..1000).for_each(|round| meet(Command::CreateGraphicsPipelines.desc().parameters, blend, round, &mut met));

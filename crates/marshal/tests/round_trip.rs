@@ -9,7 +9,7 @@ use lavascope_event::Remarks;
 use lavascope_event::check::{check, check_image};
 use lavascope_event::rules::Verdict;
 use lavascope_event::walk::Pass;
-use lavascope_marshal::{Arena, Conditional, Packer, Stream, StubPolicy, Unpacker};
+use lavascope_marshal::{Arena, Conditional, Packer, Purpose, Stream, Unpacker};
 use lavascope_sim::{CallMemory, Options, Random, World, random_image};
 
 const OPTIONS: Options = Options::WILD;
@@ -42,8 +42,9 @@ fn round_trip(layout: &'static Layout, pass: Pass, seed: u64) {
     }
     assert_eq!(pack(layout, pass, address(&memory)).0, words, "{} with seed {seed} and garbage", layout.name);
     let mut arena = Arena::default();
-    let unpacker = Unpacker { handles: &Names, stubs: StubPolicy::Keep };
-    let image = match unpacker.unpack_image(body, layout, pass, &mut arena) {
+    let unpacker = Unpacker { handles: &Names, purpose: Purpose::RoundTrip };
+    // SAFETY: the body was checked above.
+    let image = match unsafe { unpacker.unpack_image(body, layout, pass, &mut arena) } {
         Ok(image) => image,
         Err(error) => panic!("{} with seed {seed}: {error}", layout.name),
     };

@@ -1,8 +1,9 @@
 //! A world of objects that exists only as arithmetic: every handle has its id and every id its handle.
 
-use lavascope_abi::desc::{Blob, Layout};
+use lavascope_abi::desc::Blob;
 use lavascope_abi::{DescriptorType, DescriptorUpdateTemplateEntry, HandleType, ObjectId};
 use lavascope_event::facts::{Facts, LibraryUse, SubpassUse};
+use lavascope_event::walk::Frame;
 
 /// The facts about objects are functions of their serial numbers, so both sides of a round trip agree.
 #[derive(Clone, Copy, Default)]
@@ -56,7 +57,7 @@ impl Facts for World {
         Some(template_entries(serial(template)))
     }
 
-    fn blob_size(&self, _blob: Blob, _owner: &'static Layout) -> Option<u32> {
+    fn blob_size(&self, _blob: Blob, _owner: &Frame<'_>) -> Option<u32> {
         Some(24)
     }
 }

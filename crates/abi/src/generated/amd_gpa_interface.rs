@@ -162,7 +162,7 @@ pub static GPA_DEVICE_CLOCK_MODE_INFO_AMD_LAYOUT: Layout = Layout {
         Work::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
-    keep: &[Span { at: 0, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 20, size: 4 }, Span { at: 24, size: 4 }],
 };
 
 structure!(GpaDeviceGetClockInfoAMD, GPA_DEVICE_GET_CLOCK_INFO_AMD_LAYOUT);

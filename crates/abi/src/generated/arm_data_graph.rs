@@ -299,7 +299,7 @@ pub static DATA_GRAPH_PIPELINE_PROPERTY_QUERY_RESULT_ARM_LAYOUT: Layout = Layout
         Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 24, width: 8 }), read: Read::Always, direction: Direction::Out, stride: None } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
-    keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 8 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 20, size: 4 }, Span { at: 24, size: 8 }],
 };
 
 structure!(DataGraphPipelineIdentifierCreateInfoARM, DATA_GRAPH_PIPELINE_IDENTIFIER_CREATE_INFO_ARM_LAYOUT);

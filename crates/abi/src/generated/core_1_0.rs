@@ -1621,7 +1621,7 @@ pub static COMPUTE_PIPELINE_CREATE_INFO_LAYOUT: Layout = Layout {
         Work::Handles { at: 80, count: 1, ty: HandleType::Pipeline },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 28, size: 4 }, Span { at: 92, size: 4 }],
-    keep: &[Span { at: 0, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }],
 };
 
 structure!(PushConstantRange, PUSH_CONSTANT_RANGE_LAYOUT);

@@ -174,7 +174,7 @@ pub static PUSH_DATA_INFO_EXT_LAYOUT: Layout = Layout {
         Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::U8), len: Len::At(Place { through: Place::HERE, at: 32, width: 8 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
-    keep: &[Span { at: 0, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 32, size: 8 }],
 };
 
 structure!(DescriptorMappingSourceConstantOffsetEXT, DESCRIPTOR_MAPPING_SOURCE_CONSTANT_OFFSET_EXT_LAYOUT);

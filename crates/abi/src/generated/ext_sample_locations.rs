@@ -59,7 +59,7 @@ pub static ATTACHMENT_SAMPLE_LOCATIONS_EXT_LAYOUT: Layout = Layout {
         Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&SAMPLE_LOCATION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 12, size: 4 }],
-    keep: &[],
+    keep: &[Span { at: 8, size: 4 }, Span { at: 36, size: 4 }],
 };
 
 structure!(SubpassSampleLocationsEXT, SUBPASS_SAMPLE_LOCATIONS_EXT_LAYOUT);
@@ -79,7 +79,7 @@ pub static SUBPASS_SAMPLE_LOCATIONS_EXT_LAYOUT: Layout = Layout {
         Work::Pointer { at: 40, pointer: &Pointer { to: Target::Struct(&SAMPLE_LOCATION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 36, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 12, size: 4 }],
-    keep: &[],
+    keep: &[Span { at: 8, size: 4 }, Span { at: 36, size: 4 }],
 };
 
 structure!(RenderPassSampleLocationsBeginInfoEXT, RENDER_PASS_SAMPLE_LOCATIONS_BEGIN_INFO_EXT_LAYOUT);
@@ -127,7 +127,7 @@ pub static PIPELINE_SAMPLE_LOCATIONS_STATE_CREATE_INFO_EXT_LAYOUT: Layout = Layo
         Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&SAMPLE_LOCATION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 52, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 28, size: 4 }],
-    keep: &[Span { at: 0, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }, Span { at: 52, size: 4 }],
 };
 
 structure!(PhysicalDeviceSampleLocationsPropertiesEXT, PHYSICAL_DEVICE_SAMPLE_LOCATIONS_PROPERTIES_EXT_LAYOUT);

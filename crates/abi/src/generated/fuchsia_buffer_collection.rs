@@ -87,7 +87,7 @@ pub static BUFFER_CONSTRAINTS_INFO_FUCHSIA_LAYOUT: Layout = Layout {
         Work::Chain { at: 88 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }, Span { at: 60, size: 4 }, Span { at: 76, size: 4 }, Span { at: 84, size: 4 }, Span { at: 116, size: 4 }],
-    keep: &[Span { at: 0, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 56, size: 4 }, Span { at: 80, size: 4 }],
 };
 
 structure!(BufferCollectionBufferCreateInfoFUCHSIA, BUFFER_COLLECTION_BUFFER_CREATE_INFO_FUCHSIA_LAYOUT);
@@ -140,7 +140,7 @@ pub static BUFFER_COLLECTION_PROPERTIES_FUCHSIA_LAYOUT: Layout = Layout {
         Work::Chain { at: 56 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }, Span { at: 44, size: 4 }, Span { at: 52, size: 4 }, Span { at: 68, size: 4 }],
-    keep: &[Span { at: 0, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 48, size: 4 }],
 };
 
 structure!(SysmemColorSpaceFUCHSIA, SYSMEM_COLOR_SPACE_FUCHSIA_LAYOUT);
@@ -185,7 +185,7 @@ pub static IMAGE_CONSTRAINTS_INFO_FUCHSIA_LAYOUT: Layout = Layout {
         Work::Chain { at: 40 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 36, size: 4 }, Span { at: 68, size: 4 }, Span { at: 76, size: 4 }],
-    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 32, size: 4 }],
 };
 
 structure!(ImageFormatConstraintsInfoFUCHSIA, IMAGE_FORMAT_CONSTRAINTS_INFO_FUCHSIA_LAYOUT);
@@ -213,7 +213,7 @@ pub static IMAGE_FORMAT_CONSTRAINTS_INFO_FUCHSIA_LAYOUT: Layout = Layout {
         Work::Pointer { at: 128, pointer: &Pointer { to: Target::Struct(&SYSMEM_COLOR_SPACE_FUCHSIA_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 120, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 84, size: 4 }, Span { at: 100, size: 4 }, Span { at: 124, size: 4 }],
-    keep: &[Span { at: 0, size: 4 }, Span { at: 120, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }, Span { at: 80, size: 4 }, Span { at: 120, size: 4 }],
 };
 
 structure!(BufferCollectionConstraintsInfoFUCHSIA, BUFFER_COLLECTION_CONSTRAINTS_INFO_FUCHSIA_LAYOUT);

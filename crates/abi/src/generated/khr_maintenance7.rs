@@ -113,7 +113,7 @@ pub static PHYSICAL_DEVICE_LAYERED_API_VULKAN_PROPERTIES_KHR_LAYOUT: Layout = La
         Work::Text { at: 52, size: 256 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 324, size: 4 }, Span { at: 372, size: 4 }, Span { at: 628, size: 4 }, Span { at: 804, size: 4 }, Span { at: 852, size: 4 }],
-    keep: &[Span { at: 0, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 pub static PHYSICAL_DEVICE_LAYERED_API_KHR_ENUM: EnumDesc = EnumDesc {

@@ -70,7 +70,7 @@ pub static VIDEO_DECODE_INFO_KHR_LAYOUT: Layout = Layout {
         Work::Pointer { at: 112, pointer: &Pointer { to: Target::Struct(&VIDEO_REFERENCE_SLOT_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 104, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 52, size: 4 }, Span { at: 84, size: 4 }, Span { at: 108, size: 4 }],
-    keep: &[Span { at: 0, size: 4 }, Span { at: 104, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 48, size: 4 }, Span { at: 104, size: 4 }],
 };
 
 pub static VIDEO_DECODE_CAPABILITY_FLAG_BITS_KHR_ENUM: EnumDesc = EnumDesc {

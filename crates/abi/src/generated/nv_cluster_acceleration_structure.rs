@@ -199,7 +199,7 @@ pub static CLUSTER_ACCELERATION_STRUCTURE_COMMANDS_INFO_NV_LAYOUT: Layout = Layo
         ] },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 156, size: 4 }],
-    keep: &[Span { at: 0, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 structure!(StridedDeviceAddressNV, STRIDED_DEVICE_ADDRESS_NV_LAYOUT);

@@ -83,7 +83,7 @@ pub static CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "srcSize", at: 16, ty: Ty::Size, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "srcData", at: 24, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_CONST_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDstSize", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Size), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDstSize", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Size), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstData", at: 40, ty: Ty::Struct(&DEVICE_OR_HOST_ADDRESS_KHR_LAYOUT), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "srcComponentType", at: 48, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "dstComponentType", at: 52, ty: Ty::Enum(&COMPONENT_TYPE_KHR_ENUM), count: 1, is_optional: false, is_extern_sync: false },
@@ -97,7 +97,7 @@ pub static CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT: Layout = Layout {
     work: &[
         Work::Chain { at: 8 },
         Work::DeviceOrHost { at: 24 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(Ty::Size), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Values(Ty::Size), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
         Work::DeviceOrHost { at: 40 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 68, size: 4 }, Span { at: 84, size: 4 }],
@@ -193,18 +193,15 @@ pub static CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_PARAMS_LAYOUT: Layout = Layout {
 structure!(ConvertCooperativeVectorMatrixNVOutputs, CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_OUTPUTS_LAYOUT);
 pub static CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_OUTPUTS_LAYOUT: Layout = Layout {
     name: "vkConvertCooperativeVectorMatrixNV:outputs",
-    size: 16,
+    size: 8,
     align: 8,
     s_type_raw: Layout::NO_S_TYPE,
     is_union: false,
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
     ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-    ],
+    work: &[],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
 };
@@ -214,7 +211,7 @@ pub static CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_COMMAND: CommandDesc = CommandDe
     parameters: &CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_PARAMS_LAYOUT,
     outputs: Some(&Outputs {
         layout: &CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Result, Source::Parameter { at: 8, is_output: false }],
+        sources: &[Source::Result],
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
@@ -241,34 +238,11 @@ pub static CMD_CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_PARAMS_LAYOUT: Layout = Layo
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
 };
-
-structure!(CmdConvertCooperativeVectorMatrixNVOutputs, CMD_CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_OUTPUTS_LAYOUT);
-pub static CMD_CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_OUTPUTS_LAYOUT: Layout = Layout {
-    name: "vkCmdConvertCooperativeVectorMatrixNV:outputs",
-    size: 16,
-    align: 8,
-    s_type_raw: Layout::NO_S_TYPE,
-    is_union: false,
-    returned_only: false,
-    fields: &[
-        Field { name: "infoCount", at: 0, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfos", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
-    ],
-    work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&CONVERT_COOPERATIVE_VECTOR_MATRIX_INFO_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 0, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
-    ],
-    gaps: &[Span { at: 4, size: 4 }],
-    keep: &[Span { at: 0, size: 4 }],
-};
 pub static CMD_CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_COMMAND: CommandDesc = CommandDesc {
     name: "vkCmdConvertCooperativeVectorMatrixNV",
     level: Level::Device,
     parameters: &CMD_CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_PARAMS_LAYOUT,
-    outputs: Some(&Outputs {
-        layout: &CMD_CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_OUTPUTS_LAYOUT,
-        sources: &[Source::Parameter { at: 8, is_output: false }, Source::Parameter { at: 16, is_output: false }],
-        result: ResultKind::Void,
-    }),
+    outputs: None,
     aliases: &[],
     block: "VK_NV_cooperative_vector",
 };

@@ -59,7 +59,7 @@ pub static EXTERNAL_COMPUTE_QUEUE_DATA_PARAMS_NV_LAYOUT: Layout = Layout {
         Work::Chain { at: 8 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
-    keep: &[Span { at: 0, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 structure!(PhysicalDeviceExternalComputeQueuePropertiesNV, PHYSICAL_DEVICE_EXTERNAL_COMPUTE_QUEUE_PROPERTIES_NV_LAYOUT);

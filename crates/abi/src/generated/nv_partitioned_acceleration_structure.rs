@@ -207,7 +207,7 @@ pub static BUILD_PARTITIONED_ACCELERATION_STRUCTURE_INFO_NV_LAYOUT: Layout = Lay
         Work::Chain { at: 24 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 52, size: 4 }],
-    keep: &[Span { at: 0, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
 };
 
 pub static PARTITIONED_ACCELERATION_STRUCTURE_OP_TYPE_NV_ENUM: EnumDesc = EnumDesc {

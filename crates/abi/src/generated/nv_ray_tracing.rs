@@ -135,7 +135,7 @@ pub static GEOMETRY_DATA_NV_LAYOUT: Layout = Layout {
         Work::Handles { at: 112, count: 1, ty: HandleType::Buffer },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }, Span { at: 52, size: 4 }, Span { at: 100, size: 4 }],
-    keep: &[],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 96, size: 4 }],
 };
 
 structure!(GeometryNV, GEOMETRY_NV_LAYOUT);
@@ -163,7 +163,7 @@ pub static GEOMETRY_NV_LAYOUT: Layout = Layout {
         Work::Handles { at: 136, count: 1, ty: HandleType::Buffer },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }, Span { at: 28, size: 4 }, Span { at: 60, size: 4 }, Span { at: 76, size: 4 }, Span { at: 124, size: 4 }, Span { at: 164, size: 4 }],
-    keep: &[Span { at: 0, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }, Span { at: 120, size: 4 }],
 };
 
 structure!(AccelerationStructureInfoNV, ACCELERATION_STRUCTURE_INFO_NV_LAYOUT);
@@ -211,7 +211,7 @@ pub static ACCELERATION_STRUCTURE_CREATE_INFO_NV_LAYOUT: Layout = Layout {
         Work::Pointer { at: 56, pointer: &Pointer { to: Target::Struct(&GEOMETRY_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 52, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
-    keep: &[Span { at: 0, size: 4 }],
+    keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }, Span { at: 52, size: 4 }],
 };
 
 structure!(BindAccelerationStructureMemoryInfoNV, BIND_ACCELERATION_STRUCTURE_MEMORY_INFO_NV_LAYOUT);

@@ -9,15 +9,7 @@ impl<'a> View<'a, CmdConvertCooperativeVectorMatrixNVParams> {
     pub fn p_infos(self) -> Views<'a, ConvertCooperativeVectorMatrixInfoNV> { self.views(self.get().p_infos, u64::from(self.get().info_count)) }
 }
 
-impl<'a> View<'a, CmdConvertCooperativeVectorMatrixNVOutputs> {
-    pub fn p_infos(self) -> Views<'a, ConvertCooperativeVectorMatrixInfoNV> { self.views(self.get().p_infos, u64::from(self.get().info_count)) }
-}
-
 impl<'a> View<'a, ConvertCooperativeVectorMatrixNVParams> {
-    pub fn p_info(self) -> Option<View<'a, ConvertCooperativeVectorMatrixInfoNV>> { self.view(self.get().p_info) }
-}
-
-impl<'a> View<'a, ConvertCooperativeVectorMatrixNVOutputs> {
     pub fn p_info(self) -> Option<View<'a, ConvertCooperativeVectorMatrixInfoNV>> { self.view(self.get().p_info) }
 }
 

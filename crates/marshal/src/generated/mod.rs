@@ -408,9 +408,14 @@ impl Block for CmdBeginGpaSessionAMDParams {
 }
 
 /// The record of a `vkCmdBeginGpaSessionAMD`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_begin_gpa_session_amd<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBeginGpaSessionAMDParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdBeginGpaSessionAMD, call, it)
+pub unsafe fn cmd_begin_gpa_session_amd<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBeginGpaSessionAMDParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdBeginGpaSessionAMD, call, it) }
 }
 
 impl Block for CmdBeginQueryParams {
@@ -425,9 +430,14 @@ impl Block for CmdBeginQueryParams {
 }
 
 /// The record of a `vkCmdBeginQuery`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_begin_query<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBeginQueryParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdBeginQuery, call, it)
+pub unsafe fn cmd_begin_query<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBeginQueryParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdBeginQuery, call, it) }
 }
 
 impl Block for CmdBeginQueryIndexedEXTParams {
@@ -443,9 +453,14 @@ impl Block for CmdBeginQueryIndexedEXTParams {
 }
 
 /// The record of a `vkCmdBeginQueryIndexedEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_begin_query_indexed_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBeginQueryIndexedEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdBeginQueryIndexedEXT, call, it)
+pub unsafe fn cmd_begin_query_indexed_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBeginQueryIndexedEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdBeginQueryIndexedEXT, call, it) }
 }
 
 impl Block for CmdBeginRenderPassParams {
@@ -466,9 +481,14 @@ impl Block for CmdBeginRenderPassParams {
 }
 
 /// The record of a `vkCmdBeginRenderPass`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_begin_render_pass<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBeginRenderPassParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdBeginRenderPass, call, it)
+pub unsafe fn cmd_begin_render_pass<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBeginRenderPassParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdBeginRenderPass, call, it) }
 }
 
 impl Block for CmdBeginRenderingParams {
@@ -488,9 +508,14 @@ impl Block for CmdBeginRenderingParams {
 }
 
 /// The record of a `vkCmdBeginRendering`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_begin_rendering<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBeginRenderingParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdBeginRendering, call, it)
+pub unsafe fn cmd_begin_rendering<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBeginRenderingParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdBeginRendering, call, it) }
 }
 
 impl Block for CmdBeginShaderInstrumentationARMParams {
@@ -505,9 +530,14 @@ impl Block for CmdBeginShaderInstrumentationARMParams {
 }
 
 /// The record of a `vkCmdBeginShaderInstrumentationARM`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_begin_shader_instrumentation_arm<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBeginShaderInstrumentationARMParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdBeginShaderInstrumentationARM, call, it)
+pub unsafe fn cmd_begin_shader_instrumentation_arm<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBeginShaderInstrumentationARMParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdBeginShaderInstrumentationARM, call, it) }
 }
 
 impl Block for CmdBindDescriptorBufferEmbeddedSamplersEXTParams {
@@ -524,9 +554,14 @@ impl Block for CmdBindDescriptorBufferEmbeddedSamplersEXTParams {
 }
 
 /// The record of a `vkCmdBindDescriptorBufferEmbeddedSamplersEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_bind_descriptor_buffer_embedded_samplers_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindDescriptorBufferEmbeddedSamplersEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdBindDescriptorBufferEmbeddedSamplersEXT, call, it)
+pub unsafe fn cmd_bind_descriptor_buffer_embedded_samplers_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindDescriptorBufferEmbeddedSamplersEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdBindDescriptorBufferEmbeddedSamplersEXT, call, it) }
 }
 
 impl Block for CmdBindDescriptorSetsParams {
@@ -550,9 +585,14 @@ impl Block for CmdBindDescriptorSetsParams {
 }
 
 /// The record of a `vkCmdBindDescriptorSets`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_bind_descriptor_sets<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindDescriptorSetsParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdBindDescriptorSets, call, it)
+pub unsafe fn cmd_bind_descriptor_sets<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindDescriptorSetsParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdBindDescriptorSets, call, it) }
 }
 
 impl Block for CmdBindIndexBufferParams {
@@ -568,9 +608,14 @@ impl Block for CmdBindIndexBufferParams {
 }
 
 /// The record of a `vkCmdBindIndexBuffer`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_bind_index_buffer<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindIndexBufferParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdBindIndexBuffer, call, it)
+pub unsafe fn cmd_bind_index_buffer<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindIndexBufferParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdBindIndexBuffer, call, it) }
 }
 
 impl Block for CmdBindIndexBuffer2Params {
@@ -586,9 +631,14 @@ impl Block for CmdBindIndexBuffer2Params {
 }
 
 /// The record of a `vkCmdBindIndexBuffer2`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_bind_index_buffer2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindIndexBuffer2Params) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdBindIndexBuffer2, call, it)
+pub unsafe fn cmd_bind_index_buffer2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindIndexBuffer2Params) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdBindIndexBuffer2, call, it) }
 }
 
 impl Block for CmdBindInvocationMaskHUAWEIParams {
@@ -604,9 +654,14 @@ impl Block for CmdBindInvocationMaskHUAWEIParams {
 }
 
 /// The record of a `vkCmdBindInvocationMaskHUAWEI`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_bind_invocation_mask_huawei<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindInvocationMaskHUAWEIParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdBindInvocationMaskHUAWEI, call, it)
+pub unsafe fn cmd_bind_invocation_mask_huawei<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindInvocationMaskHUAWEIParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdBindInvocationMaskHUAWEI, call, it) }
 }
 
 impl Block for CmdBindPipelineParams {
@@ -622,9 +677,14 @@ impl Block for CmdBindPipelineParams {
 }
 
 /// The record of a `vkCmdBindPipeline`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_bind_pipeline<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindPipelineParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdBindPipeline, call, it)
+pub unsafe fn cmd_bind_pipeline<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindPipelineParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdBindPipeline, call, it) }
 }
 
 impl Block for CmdBindPipelineShaderGroupNVParams {
@@ -641,9 +701,14 @@ impl Block for CmdBindPipelineShaderGroupNVParams {
 }
 
 /// The record of a `vkCmdBindPipelineShaderGroupNV`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_bind_pipeline_shader_group_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindPipelineShaderGroupNVParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdBindPipelineShaderGroupNV, call, it)
+pub unsafe fn cmd_bind_pipeline_shader_group_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindPipelineShaderGroupNVParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdBindPipelineShaderGroupNV, call, it) }
 }
 
 impl Block for CmdBindShadingRateImageNVParams {
@@ -659,9 +724,14 @@ impl Block for CmdBindShadingRateImageNVParams {
 }
 
 /// The record of a `vkCmdBindShadingRateImageNV`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_bind_shading_rate_image_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindShadingRateImageNVParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdBindShadingRateImageNV, call, it)
+pub unsafe fn cmd_bind_shading_rate_image_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindShadingRateImageNVParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdBindShadingRateImageNV, call, it) }
 }
 
 impl Block for CmdBindVertexBuffersParams {
@@ -682,9 +752,14 @@ impl Block for CmdBindVertexBuffersParams {
 }
 
 /// The record of a `vkCmdBindVertexBuffers`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_bind_vertex_buffers<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindVertexBuffersParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdBindVertexBuffers, call, it)
+pub unsafe fn cmd_bind_vertex_buffers<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindVertexBuffersParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdBindVertexBuffers, call, it) }
 }
 
 impl Block for CmdBindVertexBuffers2Params {
@@ -707,9 +782,14 @@ impl Block for CmdBindVertexBuffers2Params {
 }
 
 /// The record of a `vkCmdBindVertexBuffers2`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_bind_vertex_buffers2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindVertexBuffers2Params) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdBindVertexBuffers2, call, it)
+pub unsafe fn cmd_bind_vertex_buffers2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindVertexBuffers2Params) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdBindVertexBuffers2, call, it) }
 }
 
 impl Block for CmdBlitImageParams {
@@ -733,9 +813,14 @@ impl Block for CmdBlitImageParams {
 }
 
 /// The record of a `vkCmdBlitImage`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_blit_image<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBlitImageParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdBlitImage, call, it)
+pub unsafe fn cmd_blit_image<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBlitImageParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdBlitImage, call, it) }
 }
 
 impl Block for CmdClearAttachmentsParams {
@@ -758,9 +843,14 @@ impl Block for CmdClearAttachmentsParams {
 }
 
 /// The record of a `vkCmdClearAttachments`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_clear_attachments<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdClearAttachmentsParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdClearAttachments, call, it)
+pub unsafe fn cmd_clear_attachments<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdClearAttachmentsParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdClearAttachments, call, it) }
 }
 
 impl Block for CmdCopyAccelerationStructureNVParams {
@@ -777,9 +867,14 @@ impl Block for CmdCopyAccelerationStructureNVParams {
 }
 
 /// The record of a `vkCmdCopyAccelerationStructureNV`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_copy_acceleration_structure_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyAccelerationStructureNVParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdCopyAccelerationStructureNV, call, it)
+pub unsafe fn cmd_copy_acceleration_structure_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyAccelerationStructureNVParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdCopyAccelerationStructureNV, call, it) }
 }
 
 impl Block for CmdCopyBufferParams {
@@ -802,9 +897,14 @@ impl Block for CmdCopyBufferParams {
 }
 
 /// The record of a `vkCmdCopyBuffer`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_copy_buffer<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyBufferParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdCopyBuffer, call, it)
+pub unsafe fn cmd_copy_buffer<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyBufferParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdCopyBuffer, call, it) }
 }
 
 impl Block for CmdCopyBuffer2Params {
@@ -824,9 +924,14 @@ impl Block for CmdCopyBuffer2Params {
 }
 
 /// The record of a `vkCmdCopyBuffer2`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_copy_buffer2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyBuffer2Params) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdCopyBuffer2, call, it)
+pub unsafe fn cmd_copy_buffer2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyBuffer2Params) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdCopyBuffer2, call, it) }
 }
 
 impl Block for CmdCopyBufferToImageParams {
@@ -848,9 +953,14 @@ impl Block for CmdCopyBufferToImageParams {
 }
 
 /// The record of a `vkCmdCopyBufferToImage`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_copy_buffer_to_image<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyBufferToImageParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdCopyBufferToImage, call, it)
+pub unsafe fn cmd_copy_buffer_to_image<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyBufferToImageParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdCopyBufferToImage, call, it) }
 }
 
 impl Block for CmdCopyGpaSessionResultsAMDParams {
@@ -865,9 +975,14 @@ impl Block for CmdCopyGpaSessionResultsAMDParams {
 }
 
 /// The record of a `vkCmdCopyGpaSessionResultsAMD`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_copy_gpa_session_results_amd<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyGpaSessionResultsAMDParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdCopyGpaSessionResultsAMD, call, it)
+pub unsafe fn cmd_copy_gpa_session_results_amd<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyGpaSessionResultsAMDParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdCopyGpaSessionResultsAMD, call, it) }
 }
 
 impl Block for CmdCopyImageParams {
@@ -890,9 +1005,14 @@ impl Block for CmdCopyImageParams {
 }
 
 /// The record of a `vkCmdCopyImage`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_copy_image<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyImageParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdCopyImage, call, it)
+pub unsafe fn cmd_copy_image<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyImageParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdCopyImage, call, it) }
 }
 
 impl Block for CmdCopyMemoryIndirectNVParams {
@@ -906,9 +1026,14 @@ impl Block for CmdCopyMemoryIndirectNVParams {
 }
 
 /// The record of a `vkCmdCopyMemoryIndirectNV`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_copy_memory_indirect_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyMemoryIndirectNVParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdCopyMemoryIndirectNV, call, it)
+pub unsafe fn cmd_copy_memory_indirect_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyMemoryIndirectNVParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdCopyMemoryIndirectNV, call, it) }
 }
 
 impl Block for CmdCopyQueryPoolResultsParams {
@@ -925,9 +1050,14 @@ impl Block for CmdCopyQueryPoolResultsParams {
 }
 
 /// The record of a `vkCmdCopyQueryPoolResults`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_copy_query_pool_results<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyQueryPoolResultsParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdCopyQueryPoolResults, call, it)
+pub unsafe fn cmd_copy_query_pool_results<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyQueryPoolResultsParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdCopyQueryPoolResults, call, it) }
 }
 
 impl Block for CmdDebugMarkerEndEXTParams {
@@ -941,9 +1071,14 @@ impl Block for CmdDebugMarkerEndEXTParams {
 }
 
 /// The record of a `vkCmdDebugMarkerEndEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_debug_marker_end_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDebugMarkerEndEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdDebugMarkerEndEXT, call, it)
+pub unsafe fn cmd_debug_marker_end_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDebugMarkerEndEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdDebugMarkerEndEXT, call, it) }
 }
 
 impl Block for CmdDecompressMemoryIndirectCountEXTParams {
@@ -957,9 +1092,14 @@ impl Block for CmdDecompressMemoryIndirectCountEXTParams {
 }
 
 /// The record of a `vkCmdDecompressMemoryIndirectCountEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_decompress_memory_indirect_count_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDecompressMemoryIndirectCountEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdDecompressMemoryIndirectCountEXT, call, it)
+pub unsafe fn cmd_decompress_memory_indirect_count_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDecompressMemoryIndirectCountEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdDecompressMemoryIndirectCountEXT, call, it) }
 }
 
 impl Block for CmdDecompressMemoryIndirectCountNVParams {
@@ -974,9 +1114,14 @@ impl Block for CmdDecompressMemoryIndirectCountNVParams {
 }
 
 /// The record of a `vkCmdDecompressMemoryIndirectCountNV`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_decompress_memory_indirect_count_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDecompressMemoryIndirectCountNVParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdDecompressMemoryIndirectCountNV, call, it)
+pub unsafe fn cmd_decompress_memory_indirect_count_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDecompressMemoryIndirectCountNVParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdDecompressMemoryIndirectCountNV, call, it) }
 }
 
 impl Block for CmdDispatchParams {
@@ -991,9 +1136,14 @@ impl Block for CmdDispatchParams {
 }
 
 /// The record of a `vkCmdDispatch`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_dispatch<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDispatchParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdDispatch, call, it)
+pub unsafe fn cmd_dispatch<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDispatchParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdDispatch, call, it) }
 }
 
 impl Block for CmdDispatchBaseParams {
@@ -1007,9 +1157,14 @@ impl Block for CmdDispatchBaseParams {
 }
 
 /// The record of a `vkCmdDispatchBase`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_dispatch_base<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDispatchBaseParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdDispatchBase, call, it)
+pub unsafe fn cmd_dispatch_base<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDispatchBaseParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdDispatchBase, call, it) }
 }
 
 impl Block for CmdDispatchGraphIndirectCountAMDXParams {
@@ -1023,9 +1178,14 @@ impl Block for CmdDispatchGraphIndirectCountAMDXParams {
 }
 
 /// The record of a `vkCmdDispatchGraphIndirectCountAMDX`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_dispatch_graph_indirect_count_amdx<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDispatchGraphIndirectCountAMDXParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdDispatchGraphIndirectCountAMDX, call, it)
+pub unsafe fn cmd_dispatch_graph_indirect_count_amdx<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDispatchGraphIndirectCountAMDXParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdDispatchGraphIndirectCountAMDX, call, it) }
 }
 
 impl Block for CmdDispatchIndirectParams {
@@ -1040,9 +1200,14 @@ impl Block for CmdDispatchIndirectParams {
 }
 
 /// The record of a `vkCmdDispatchIndirect`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_dispatch_indirect<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDispatchIndirectParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdDispatchIndirect, call, it)
+pub unsafe fn cmd_dispatch_indirect<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDispatchIndirectParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdDispatchIndirect, call, it) }
 }
 
 impl Block for CmdDrawParams {
@@ -1056,9 +1221,14 @@ impl Block for CmdDrawParams {
 }
 
 /// The record of a `vkCmdDraw`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_draw<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdDraw, call, it)
+pub unsafe fn cmd_draw<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdDraw, call, it) }
 }
 
 impl Block for CmdDrawClusterHUAWEIParams {
@@ -1073,9 +1243,14 @@ impl Block for CmdDrawClusterHUAWEIParams {
 }
 
 /// The record of a `vkCmdDrawClusterHUAWEI`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_draw_cluster_huawei<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawClusterHUAWEIParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdDrawClusterHUAWEI, call, it)
+pub unsafe fn cmd_draw_cluster_huawei<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawClusterHUAWEIParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdDrawClusterHUAWEI, call, it) }
 }
 
 impl Block for CmdDrawClusterIndirectHUAWEIParams {
@@ -1090,9 +1265,14 @@ impl Block for CmdDrawClusterIndirectHUAWEIParams {
 }
 
 /// The record of a `vkCmdDrawClusterIndirectHUAWEI`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_draw_cluster_indirect_huawei<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawClusterIndirectHUAWEIParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdDrawClusterIndirectHUAWEI, call, it)
+pub unsafe fn cmd_draw_cluster_indirect_huawei<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawClusterIndirectHUAWEIParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdDrawClusterIndirectHUAWEI, call, it) }
 }
 
 impl Block for CmdDrawIndexedParams {
@@ -1107,9 +1287,14 @@ impl Block for CmdDrawIndexedParams {
 }
 
 /// The record of a `vkCmdDrawIndexed`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_draw_indexed<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawIndexedParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdDrawIndexed, call, it)
+pub unsafe fn cmd_draw_indexed<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawIndexedParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdDrawIndexed, call, it) }
 }
 
 impl Block for CmdDrawIndexedIndirectParams {
@@ -1124,9 +1309,14 @@ impl Block for CmdDrawIndexedIndirectParams {
 }
 
 /// The record of a `vkCmdDrawIndexedIndirect`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_draw_indexed_indirect<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawIndexedIndirectParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdDrawIndexedIndirect, call, it)
+pub unsafe fn cmd_draw_indexed_indirect<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawIndexedIndirectParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdDrawIndexedIndirect, call, it) }
 }
 
 impl Block for CmdDrawIndexedIndirectCountParams {
@@ -1142,9 +1332,14 @@ impl Block for CmdDrawIndexedIndirectCountParams {
 }
 
 /// The record of a `vkCmdDrawIndexedIndirectCount`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_draw_indexed_indirect_count<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawIndexedIndirectCountParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdDrawIndexedIndirectCount, call, it)
+pub unsafe fn cmd_draw_indexed_indirect_count<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawIndexedIndirectCountParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdDrawIndexedIndirectCount, call, it) }
 }
 
 impl Block for CmdDrawIndirectParams {
@@ -1159,9 +1354,14 @@ impl Block for CmdDrawIndirectParams {
 }
 
 /// The record of a `vkCmdDrawIndirect`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_draw_indirect<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawIndirectParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdDrawIndirect, call, it)
+pub unsafe fn cmd_draw_indirect<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawIndirectParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdDrawIndirect, call, it) }
 }
 
 impl Block for CmdDrawIndirectByteCountEXTParams {
@@ -1176,9 +1376,14 @@ impl Block for CmdDrawIndirectByteCountEXTParams {
 }
 
 /// The record of a `vkCmdDrawIndirectByteCountEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_draw_indirect_byte_count_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawIndirectByteCountEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdDrawIndirectByteCountEXT, call, it)
+pub unsafe fn cmd_draw_indirect_byte_count_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawIndirectByteCountEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdDrawIndirectByteCountEXT, call, it) }
 }
 
 impl Block for CmdDrawIndirectCountParams {
@@ -1194,9 +1399,14 @@ impl Block for CmdDrawIndirectCountParams {
 }
 
 /// The record of a `vkCmdDrawIndirectCount`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_draw_indirect_count<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawIndirectCountParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdDrawIndirectCount, call, it)
+pub unsafe fn cmd_draw_indirect_count<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawIndirectCountParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdDrawIndirectCount, call, it) }
 }
 
 impl Block for CmdDrawMeshTasksEXTParams {
@@ -1211,9 +1421,14 @@ impl Block for CmdDrawMeshTasksEXTParams {
 }
 
 /// The record of a `vkCmdDrawMeshTasksEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_draw_mesh_tasks_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawMeshTasksEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdDrawMeshTasksEXT, call, it)
+pub unsafe fn cmd_draw_mesh_tasks_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawMeshTasksEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdDrawMeshTasksEXT, call, it) }
 }
 
 impl Block for CmdDrawMeshTasksIndirectCountEXTParams {
@@ -1229,9 +1444,14 @@ impl Block for CmdDrawMeshTasksIndirectCountEXTParams {
 }
 
 /// The record of a `vkCmdDrawMeshTasksIndirectCountEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_draw_mesh_tasks_indirect_count_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectCountEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdDrawMeshTasksIndirectCountEXT, call, it)
+pub unsafe fn cmd_draw_mesh_tasks_indirect_count_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectCountEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdDrawMeshTasksIndirectCountEXT, call, it) }
 }
 
 impl Block for CmdDrawMeshTasksIndirectCountNVParams {
@@ -1247,9 +1467,14 @@ impl Block for CmdDrawMeshTasksIndirectCountNVParams {
 }
 
 /// The record of a `vkCmdDrawMeshTasksIndirectCountNV`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_draw_mesh_tasks_indirect_count_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectCountNVParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdDrawMeshTasksIndirectCountNV, call, it)
+pub unsafe fn cmd_draw_mesh_tasks_indirect_count_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectCountNVParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdDrawMeshTasksIndirectCountNV, call, it) }
 }
 
 impl Block for CmdDrawMeshTasksIndirectEXTParams {
@@ -1264,9 +1489,14 @@ impl Block for CmdDrawMeshTasksIndirectEXTParams {
 }
 
 /// The record of a `vkCmdDrawMeshTasksIndirectEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_draw_mesh_tasks_indirect_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdDrawMeshTasksIndirectEXT, call, it)
+pub unsafe fn cmd_draw_mesh_tasks_indirect_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdDrawMeshTasksIndirectEXT, call, it) }
 }
 
 impl Block for CmdDrawMeshTasksIndirectNVParams {
@@ -1281,9 +1511,14 @@ impl Block for CmdDrawMeshTasksIndirectNVParams {
 }
 
 /// The record of a `vkCmdDrawMeshTasksIndirectNV`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_draw_mesh_tasks_indirect_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectNVParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdDrawMeshTasksIndirectNV, call, it)
+pub unsafe fn cmd_draw_mesh_tasks_indirect_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectNVParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdDrawMeshTasksIndirectNV, call, it) }
 }
 
 impl Block for CmdDrawMeshTasksNVParams {
@@ -1297,9 +1532,14 @@ impl Block for CmdDrawMeshTasksNVParams {
 }
 
 /// The record of a `vkCmdDrawMeshTasksNV`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_draw_mesh_tasks_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawMeshTasksNVParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdDrawMeshTasksNV, call, it)
+pub unsafe fn cmd_draw_mesh_tasks_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawMeshTasksNVParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdDrawMeshTasksNV, call, it) }
 }
 
 impl Block for CmdEndConditionalRenderingEXTParams {
@@ -1313,9 +1553,14 @@ impl Block for CmdEndConditionalRenderingEXTParams {
 }
 
 /// The record of a `vkCmdEndConditionalRenderingEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_end_conditional_rendering_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndConditionalRenderingEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdEndConditionalRenderingEXT, call, it)
+pub unsafe fn cmd_end_conditional_rendering_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndConditionalRenderingEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdEndConditionalRenderingEXT, call, it) }
 }
 
 impl Block for CmdEndDebugUtilsLabelEXTParams {
@@ -1329,9 +1574,14 @@ impl Block for CmdEndDebugUtilsLabelEXTParams {
 }
 
 /// The record of a `vkCmdEndDebugUtilsLabelEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_end_debug_utils_label_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndDebugUtilsLabelEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdEndDebugUtilsLabelEXT, call, it)
+pub unsafe fn cmd_end_debug_utils_label_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndDebugUtilsLabelEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdEndDebugUtilsLabelEXT, call, it) }
 }
 
 impl Block for CmdEndGpaSampleAMDParams {
@@ -1347,9 +1597,14 @@ impl Block for CmdEndGpaSampleAMDParams {
 }
 
 /// The record of a `vkCmdEndGpaSampleAMD`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_end_gpa_sample_amd<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndGpaSampleAMDParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdEndGpaSampleAMD, call, it)
+pub unsafe fn cmd_end_gpa_sample_amd<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndGpaSampleAMDParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdEndGpaSampleAMD, call, it) }
 }
 
 impl Block for CmdEndGpaSessionAMDParams {
@@ -1364,9 +1619,14 @@ impl Block for CmdEndGpaSessionAMDParams {
 }
 
 /// The record of a `vkCmdEndGpaSessionAMD`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_end_gpa_session_amd<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndGpaSessionAMDParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdEndGpaSessionAMD, call, it)
+pub unsafe fn cmd_end_gpa_session_amd<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndGpaSessionAMDParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdEndGpaSessionAMD, call, it) }
 }
 
 impl Block for CmdEndQueryParams {
@@ -1382,9 +1642,14 @@ impl Block for CmdEndQueryParams {
 }
 
 /// The record of a `vkCmdEndQuery`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_end_query<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndQueryParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdEndQuery, call, it)
+pub unsafe fn cmd_end_query<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndQueryParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdEndQuery, call, it) }
 }
 
 impl Block for CmdEndQueryIndexedEXTParams {
@@ -1399,9 +1664,14 @@ impl Block for CmdEndQueryIndexedEXTParams {
 }
 
 /// The record of a `vkCmdEndQueryIndexedEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_end_query_indexed_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndQueryIndexedEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdEndQueryIndexedEXT, call, it)
+pub unsafe fn cmd_end_query_indexed_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndQueryIndexedEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdEndQueryIndexedEXT, call, it) }
 }
 
 impl Block for CmdEndRenderPassParams {
@@ -1415,9 +1685,14 @@ impl Block for CmdEndRenderPassParams {
 }
 
 /// The record of a `vkCmdEndRenderPass`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_end_render_pass<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndRenderPassParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdEndRenderPass, call, it)
+pub unsafe fn cmd_end_render_pass<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndRenderPassParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdEndRenderPass, call, it) }
 }
 
 impl Block for CmdEndRenderingParams {
@@ -1431,9 +1706,14 @@ impl Block for CmdEndRenderingParams {
 }
 
 /// The record of a `vkCmdEndRendering`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_end_rendering<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndRenderingParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdEndRendering, call, it)
+pub unsafe fn cmd_end_rendering<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndRenderingParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdEndRendering, call, it) }
 }
 
 impl Block for CmdEndShaderInstrumentationARMParams {
@@ -1447,9 +1727,14 @@ impl Block for CmdEndShaderInstrumentationARMParams {
 }
 
 /// The record of a `vkCmdEndShaderInstrumentationARM`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_end_shader_instrumentation_arm<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndShaderInstrumentationARMParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdEndShaderInstrumentationARM, call, it)
+pub unsafe fn cmd_end_shader_instrumentation_arm<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndShaderInstrumentationARMParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdEndShaderInstrumentationARM, call, it) }
 }
 
 impl Block for CmdExecuteCommandsParams {
@@ -1470,9 +1755,14 @@ impl Block for CmdExecuteCommandsParams {
 }
 
 /// The record of a `vkCmdExecuteCommands`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_execute_commands<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdExecuteCommandsParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdExecuteCommands, call, it)
+pub unsafe fn cmd_execute_commands<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdExecuteCommandsParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdExecuteCommands, call, it) }
 }
 
 impl Block for CmdFillBufferParams {
@@ -1488,9 +1778,14 @@ impl Block for CmdFillBufferParams {
 }
 
 /// The record of a `vkCmdFillBuffer`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_fill_buffer<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdFillBufferParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdFillBuffer, call, it)
+pub unsafe fn cmd_fill_buffer<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdFillBufferParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdFillBuffer, call, it) }
 }
 
 impl Block for CmdInitializeGraphScratchMemoryAMDXParams {
@@ -1505,9 +1800,14 @@ impl Block for CmdInitializeGraphScratchMemoryAMDXParams {
 }
 
 /// The record of a `vkCmdInitializeGraphScratchMemoryAMDX`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_initialize_graph_scratch_memory_amdx<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdInitializeGraphScratchMemoryAMDXParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdInitializeGraphScratchMemoryAMDX, call, it)
+pub unsafe fn cmd_initialize_graph_scratch_memory_amdx<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdInitializeGraphScratchMemoryAMDXParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdInitializeGraphScratchMemoryAMDX, call, it) }
 }
 
 impl Block for CmdNextSubpassParams {
@@ -1522,9 +1822,14 @@ impl Block for CmdNextSubpassParams {
 }
 
 /// The record of a `vkCmdNextSubpass`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_next_subpass<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdNextSubpassParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdNextSubpass, call, it)
+pub unsafe fn cmd_next_subpass<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdNextSubpassParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdNextSubpass, call, it) }
 }
 
 impl Block for CmdPipelineBarrierParams {
@@ -1548,9 +1853,14 @@ impl Block for CmdPipelineBarrierParams {
 }
 
 /// The record of a `vkCmdPipelineBarrier`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_pipeline_barrier<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdPipelineBarrierParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdPipelineBarrier, call, it)
+pub unsafe fn cmd_pipeline_barrier<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdPipelineBarrierParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdPipelineBarrier, call, it) }
 }
 
 impl Block for CmdPipelineBarrier2Params {
@@ -1570,9 +1880,14 @@ impl Block for CmdPipelineBarrier2Params {
 }
 
 /// The record of a `vkCmdPipelineBarrier2`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_pipeline_barrier2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdPipelineBarrier2Params) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdPipelineBarrier2, call, it)
+pub unsafe fn cmd_pipeline_barrier2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdPipelineBarrier2Params) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdPipelineBarrier2, call, it) }
 }
 
 impl Block for CmdPushConstantsParams {
@@ -1594,9 +1909,14 @@ impl Block for CmdPushConstantsParams {
 }
 
 /// The record of a `vkCmdPushConstants`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_push_constants<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdPushConstantsParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdPushConstants, call, it)
+pub unsafe fn cmd_push_constants<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdPushConstantsParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdPushConstants, call, it) }
 }
 
 impl Block for CmdResetEventParams {
@@ -1612,9 +1932,14 @@ impl Block for CmdResetEventParams {
 }
 
 /// The record of a `vkCmdResetEvent`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_reset_event<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdResetEventParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdResetEvent, call, it)
+pub unsafe fn cmd_reset_event<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdResetEventParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdResetEvent, call, it) }
 }
 
 impl Block for CmdResetEvent2Params {
@@ -1629,9 +1954,14 @@ impl Block for CmdResetEvent2Params {
 }
 
 /// The record of a `vkCmdResetEvent2`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_reset_event2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdResetEvent2Params) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdResetEvent2, call, it)
+pub unsafe fn cmd_reset_event2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdResetEvent2Params) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdResetEvent2, call, it) }
 }
 
 impl Block for CmdResetQueryPoolParams {
@@ -1646,9 +1976,14 @@ impl Block for CmdResetQueryPoolParams {
 }
 
 /// The record of a `vkCmdResetQueryPool`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_reset_query_pool<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdResetQueryPoolParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdResetQueryPool, call, it)
+pub unsafe fn cmd_reset_query_pool<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdResetQueryPoolParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdResetQueryPool, call, it) }
 }
 
 impl Block for CmdSetAlphaToCoverageEnableEXTParams {
@@ -1663,9 +1998,14 @@ impl Block for CmdSetAlphaToCoverageEnableEXTParams {
 }
 
 /// The record of a `vkCmdSetAlphaToCoverageEnableEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_alpha_to_coverage_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetAlphaToCoverageEnableEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetAlphaToCoverageEnableEXT, call, it)
+pub unsafe fn cmd_set_alpha_to_coverage_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetAlphaToCoverageEnableEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetAlphaToCoverageEnableEXT, call, it) }
 }
 
 impl Block for CmdSetAlphaToOneEnableEXTParams {
@@ -1680,9 +2020,14 @@ impl Block for CmdSetAlphaToOneEnableEXTParams {
 }
 
 /// The record of a `vkCmdSetAlphaToOneEnableEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_alpha_to_one_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetAlphaToOneEnableEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetAlphaToOneEnableEXT, call, it)
+pub unsafe fn cmd_set_alpha_to_one_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetAlphaToOneEnableEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetAlphaToOneEnableEXT, call, it) }
 }
 
 impl Block for CmdSetAttachmentFeedbackLoopEnableEXTParams {
@@ -1697,9 +2042,14 @@ impl Block for CmdSetAttachmentFeedbackLoopEnableEXTParams {
 }
 
 /// The record of a `vkCmdSetAttachmentFeedbackLoopEnableEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_attachment_feedback_loop_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetAttachmentFeedbackLoopEnableEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetAttachmentFeedbackLoopEnableEXT, call, it)
+pub unsafe fn cmd_set_attachment_feedback_loop_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetAttachmentFeedbackLoopEnableEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetAttachmentFeedbackLoopEnableEXT, call, it) }
 }
 
 impl Block for CmdSetConservativeRasterizationModeEXTParams {
@@ -1714,9 +2064,14 @@ impl Block for CmdSetConservativeRasterizationModeEXTParams {
 }
 
 /// The record of a `vkCmdSetConservativeRasterizationModeEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_conservative_rasterization_mode_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetConservativeRasterizationModeEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetConservativeRasterizationModeEXT, call, it)
+pub unsafe fn cmd_set_conservative_rasterization_mode_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetConservativeRasterizationModeEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetConservativeRasterizationModeEXT, call, it) }
 }
 
 impl Block for CmdSetCoverageModulationModeNVParams {
@@ -1731,9 +2086,14 @@ impl Block for CmdSetCoverageModulationModeNVParams {
 }
 
 /// The record of a `vkCmdSetCoverageModulationModeNV`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_coverage_modulation_mode_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetCoverageModulationModeNVParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetCoverageModulationModeNV, call, it)
+pub unsafe fn cmd_set_coverage_modulation_mode_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetCoverageModulationModeNVParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetCoverageModulationModeNV, call, it) }
 }
 
 impl Block for CmdSetCoverageModulationTableEnableNVParams {
@@ -1748,9 +2108,14 @@ impl Block for CmdSetCoverageModulationTableEnableNVParams {
 }
 
 /// The record of a `vkCmdSetCoverageModulationTableEnableNV`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_coverage_modulation_table_enable_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetCoverageModulationTableEnableNVParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetCoverageModulationTableEnableNV, call, it)
+pub unsafe fn cmd_set_coverage_modulation_table_enable_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetCoverageModulationTableEnableNVParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetCoverageModulationTableEnableNV, call, it) }
 }
 
 impl Block for CmdSetCoverageReductionModeNVParams {
@@ -1765,9 +2130,14 @@ impl Block for CmdSetCoverageReductionModeNVParams {
 }
 
 /// The record of a `vkCmdSetCoverageReductionModeNV`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_coverage_reduction_mode_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetCoverageReductionModeNVParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetCoverageReductionModeNV, call, it)
+pub unsafe fn cmd_set_coverage_reduction_mode_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetCoverageReductionModeNVParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetCoverageReductionModeNV, call, it) }
 }
 
 impl Block for CmdSetCoverageToColorEnableNVParams {
@@ -1782,9 +2152,14 @@ impl Block for CmdSetCoverageToColorEnableNVParams {
 }
 
 /// The record of a `vkCmdSetCoverageToColorEnableNV`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_coverage_to_color_enable_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetCoverageToColorEnableNVParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetCoverageToColorEnableNV, call, it)
+pub unsafe fn cmd_set_coverage_to_color_enable_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetCoverageToColorEnableNVParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetCoverageToColorEnableNV, call, it) }
 }
 
 impl Block for CmdSetCoverageToColorLocationNVParams {
@@ -1799,9 +2174,14 @@ impl Block for CmdSetCoverageToColorLocationNVParams {
 }
 
 /// The record of a `vkCmdSetCoverageToColorLocationNV`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_coverage_to_color_location_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetCoverageToColorLocationNVParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetCoverageToColorLocationNV, call, it)
+pub unsafe fn cmd_set_coverage_to_color_location_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetCoverageToColorLocationNVParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetCoverageToColorLocationNV, call, it) }
 }
 
 impl Block for CmdSetCullModeParams {
@@ -1816,9 +2196,14 @@ impl Block for CmdSetCullModeParams {
 }
 
 /// The record of a `vkCmdSetCullMode`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_cull_mode<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetCullModeParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetCullMode, call, it)
+pub unsafe fn cmd_set_cull_mode<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetCullModeParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetCullMode, call, it) }
 }
 
 impl Block for CmdSetDepthBiasParams {
@@ -1833,9 +2218,14 @@ impl Block for CmdSetDepthBiasParams {
 }
 
 /// The record of a `vkCmdSetDepthBias`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_depth_bias<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthBiasParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetDepthBias, call, it)
+pub unsafe fn cmd_set_depth_bias<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthBiasParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetDepthBias, call, it) }
 }
 
 impl Block for CmdSetDepthBiasEnableParams {
@@ -1850,9 +2240,14 @@ impl Block for CmdSetDepthBiasEnableParams {
 }
 
 /// The record of a `vkCmdSetDepthBiasEnable`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_depth_bias_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthBiasEnableParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetDepthBiasEnable, call, it)
+pub unsafe fn cmd_set_depth_bias_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthBiasEnableParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetDepthBiasEnable, call, it) }
 }
 
 impl Block for CmdSetDepthBoundsParams {
@@ -1866,9 +2261,14 @@ impl Block for CmdSetDepthBoundsParams {
 }
 
 /// The record of a `vkCmdSetDepthBounds`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_depth_bounds<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthBoundsParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetDepthBounds, call, it)
+pub unsafe fn cmd_set_depth_bounds<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthBoundsParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetDepthBounds, call, it) }
 }
 
 impl Block for CmdSetDepthBoundsTestEnableParams {
@@ -1883,9 +2283,14 @@ impl Block for CmdSetDepthBoundsTestEnableParams {
 }
 
 /// The record of a `vkCmdSetDepthBoundsTestEnable`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_depth_bounds_test_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthBoundsTestEnableParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetDepthBoundsTestEnable, call, it)
+pub unsafe fn cmd_set_depth_bounds_test_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthBoundsTestEnableParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetDepthBoundsTestEnable, call, it) }
 }
 
 impl Block for CmdSetDepthClampEnableEXTParams {
@@ -1900,9 +2305,14 @@ impl Block for CmdSetDepthClampEnableEXTParams {
 }
 
 /// The record of a `vkCmdSetDepthClampEnableEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_depth_clamp_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthClampEnableEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetDepthClampEnableEXT, call, it)
+pub unsafe fn cmd_set_depth_clamp_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthClampEnableEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetDepthClampEnableEXT, call, it) }
 }
 
 impl Block for CmdSetDepthClipEnableEXTParams {
@@ -1917,9 +2327,14 @@ impl Block for CmdSetDepthClipEnableEXTParams {
 }
 
 /// The record of a `vkCmdSetDepthClipEnableEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_depth_clip_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthClipEnableEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetDepthClipEnableEXT, call, it)
+pub unsafe fn cmd_set_depth_clip_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthClipEnableEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetDepthClipEnableEXT, call, it) }
 }
 
 impl Block for CmdSetDepthClipNegativeOneToOneEXTParams {
@@ -1934,9 +2349,14 @@ impl Block for CmdSetDepthClipNegativeOneToOneEXTParams {
 }
 
 /// The record of a `vkCmdSetDepthClipNegativeOneToOneEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_depth_clip_negative_one_to_one_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthClipNegativeOneToOneEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetDepthClipNegativeOneToOneEXT, call, it)
+pub unsafe fn cmd_set_depth_clip_negative_one_to_one_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthClipNegativeOneToOneEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetDepthClipNegativeOneToOneEXT, call, it) }
 }
 
 impl Block for CmdSetDepthCompareOpParams {
@@ -1951,9 +2371,14 @@ impl Block for CmdSetDepthCompareOpParams {
 }
 
 /// The record of a `vkCmdSetDepthCompareOp`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_depth_compare_op<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthCompareOpParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetDepthCompareOp, call, it)
+pub unsafe fn cmd_set_depth_compare_op<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthCompareOpParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetDepthCompareOp, call, it) }
 }
 
 impl Block for CmdSetDepthTestEnableParams {
@@ -1968,9 +2393,14 @@ impl Block for CmdSetDepthTestEnableParams {
 }
 
 /// The record of a `vkCmdSetDepthTestEnable`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_depth_test_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthTestEnableParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetDepthTestEnable, call, it)
+pub unsafe fn cmd_set_depth_test_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthTestEnableParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetDepthTestEnable, call, it) }
 }
 
 impl Block for CmdSetDepthWriteEnableParams {
@@ -1985,9 +2415,14 @@ impl Block for CmdSetDepthWriteEnableParams {
 }
 
 /// The record of a `vkCmdSetDepthWriteEnable`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_depth_write_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthWriteEnableParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetDepthWriteEnable, call, it)
+pub unsafe fn cmd_set_depth_write_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthWriteEnableParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetDepthWriteEnable, call, it) }
 }
 
 impl Block for CmdSetDeviceMaskParams {
@@ -2002,9 +2437,14 @@ impl Block for CmdSetDeviceMaskParams {
 }
 
 /// The record of a `vkCmdSetDeviceMask`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_device_mask<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDeviceMaskParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetDeviceMask, call, it)
+pub unsafe fn cmd_set_device_mask<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDeviceMaskParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetDeviceMask, call, it) }
 }
 
 impl Block for CmdSetDiscardRectangleEnableEXTParams {
@@ -2019,9 +2459,14 @@ impl Block for CmdSetDiscardRectangleEnableEXTParams {
 }
 
 /// The record of a `vkCmdSetDiscardRectangleEnableEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_discard_rectangle_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDiscardRectangleEnableEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetDiscardRectangleEnableEXT, call, it)
+pub unsafe fn cmd_set_discard_rectangle_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDiscardRectangleEnableEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetDiscardRectangleEnableEXT, call, it) }
 }
 
 impl Block for CmdSetDiscardRectangleModeEXTParams {
@@ -2036,9 +2481,14 @@ impl Block for CmdSetDiscardRectangleModeEXTParams {
 }
 
 /// The record of a `vkCmdSetDiscardRectangleModeEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_discard_rectangle_mode_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDiscardRectangleModeEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetDiscardRectangleModeEXT, call, it)
+pub unsafe fn cmd_set_discard_rectangle_mode_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDiscardRectangleModeEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetDiscardRectangleModeEXT, call, it) }
 }
 
 impl Block for CmdSetEventParams {
@@ -2054,9 +2504,14 @@ impl Block for CmdSetEventParams {
 }
 
 /// The record of a `vkCmdSetEvent`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_event<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetEventParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetEvent, call, it)
+pub unsafe fn cmd_set_event<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetEventParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetEvent, call, it) }
 }
 
 impl Block for CmdSetExtraPrimitiveOverestimationSizeEXTParams {
@@ -2071,9 +2526,14 @@ impl Block for CmdSetExtraPrimitiveOverestimationSizeEXTParams {
 }
 
 /// The record of a `vkCmdSetExtraPrimitiveOverestimationSizeEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_extra_primitive_overestimation_size_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetExtraPrimitiveOverestimationSizeEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetExtraPrimitiveOverestimationSizeEXT, call, it)
+pub unsafe fn cmd_set_extra_primitive_overestimation_size_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetExtraPrimitiveOverestimationSizeEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetExtraPrimitiveOverestimationSizeEXT, call, it) }
 }
 
 impl Block for CmdSetFrontFaceParams {
@@ -2088,9 +2548,14 @@ impl Block for CmdSetFrontFaceParams {
 }
 
 /// The record of a `vkCmdSetFrontFace`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_front_face<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetFrontFaceParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetFrontFace, call, it)
+pub unsafe fn cmd_set_front_face<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetFrontFaceParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetFrontFace, call, it) }
 }
 
 impl Block for CmdSetLineRasterizationModeEXTParams {
@@ -2105,9 +2570,14 @@ impl Block for CmdSetLineRasterizationModeEXTParams {
 }
 
 /// The record of a `vkCmdSetLineRasterizationModeEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_line_rasterization_mode_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetLineRasterizationModeEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetLineRasterizationModeEXT, call, it)
+pub unsafe fn cmd_set_line_rasterization_mode_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetLineRasterizationModeEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetLineRasterizationModeEXT, call, it) }
 }
 
 impl Block for CmdSetLineStippleParams {
@@ -2122,9 +2592,14 @@ impl Block for CmdSetLineStippleParams {
 }
 
 /// The record of a `vkCmdSetLineStipple`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_line_stipple<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetLineStippleParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetLineStipple, call, it)
+pub unsafe fn cmd_set_line_stipple<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetLineStippleParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetLineStipple, call, it) }
 }
 
 impl Block for CmdSetLineStippleEnableEXTParams {
@@ -2139,9 +2614,14 @@ impl Block for CmdSetLineStippleEnableEXTParams {
 }
 
 /// The record of a `vkCmdSetLineStippleEnableEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_line_stipple_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetLineStippleEnableEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetLineStippleEnableEXT, call, it)
+pub unsafe fn cmd_set_line_stipple_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetLineStippleEnableEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetLineStippleEnableEXT, call, it) }
 }
 
 impl Block for CmdSetLineWidthParams {
@@ -2156,9 +2636,14 @@ impl Block for CmdSetLineWidthParams {
 }
 
 /// The record of a `vkCmdSetLineWidth`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_line_width<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetLineWidthParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetLineWidth, call, it)
+pub unsafe fn cmd_set_line_width<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetLineWidthParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetLineWidth, call, it) }
 }
 
 impl Block for CmdSetLogicOpEXTParams {
@@ -2173,9 +2658,14 @@ impl Block for CmdSetLogicOpEXTParams {
 }
 
 /// The record of a `vkCmdSetLogicOpEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_logic_op_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetLogicOpEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetLogicOpEXT, call, it)
+pub unsafe fn cmd_set_logic_op_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetLogicOpEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetLogicOpEXT, call, it) }
 }
 
 impl Block for CmdSetLogicOpEnableEXTParams {
@@ -2190,9 +2680,14 @@ impl Block for CmdSetLogicOpEnableEXTParams {
 }
 
 /// The record of a `vkCmdSetLogicOpEnableEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_logic_op_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetLogicOpEnableEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetLogicOpEnableEXT, call, it)
+pub unsafe fn cmd_set_logic_op_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetLogicOpEnableEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetLogicOpEnableEXT, call, it) }
 }
 
 impl Block for CmdSetPatchControlPointsEXTParams {
@@ -2207,9 +2702,14 @@ impl Block for CmdSetPatchControlPointsEXTParams {
 }
 
 /// The record of a `vkCmdSetPatchControlPointsEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_patch_control_points_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetPatchControlPointsEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetPatchControlPointsEXT, call, it)
+pub unsafe fn cmd_set_patch_control_points_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetPatchControlPointsEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetPatchControlPointsEXT, call, it) }
 }
 
 impl Block for CmdSetPolygonModeEXTParams {
@@ -2224,9 +2724,14 @@ impl Block for CmdSetPolygonModeEXTParams {
 }
 
 /// The record of a `vkCmdSetPolygonModeEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_polygon_mode_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetPolygonModeEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetPolygonModeEXT, call, it)
+pub unsafe fn cmd_set_polygon_mode_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetPolygonModeEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetPolygonModeEXT, call, it) }
 }
 
 impl Block for CmdSetPrimitiveRestartEnableParams {
@@ -2241,9 +2746,14 @@ impl Block for CmdSetPrimitiveRestartEnableParams {
 }
 
 /// The record of a `vkCmdSetPrimitiveRestartEnable`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_primitive_restart_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetPrimitiveRestartEnableParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetPrimitiveRestartEnable, call, it)
+pub unsafe fn cmd_set_primitive_restart_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetPrimitiveRestartEnableParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetPrimitiveRestartEnable, call, it) }
 }
 
 impl Block for CmdSetPrimitiveRestartIndexEXTParams {
@@ -2258,9 +2768,14 @@ impl Block for CmdSetPrimitiveRestartIndexEXTParams {
 }
 
 /// The record of a `vkCmdSetPrimitiveRestartIndexEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_primitive_restart_index_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetPrimitiveRestartIndexEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetPrimitiveRestartIndexEXT, call, it)
+pub unsafe fn cmd_set_primitive_restart_index_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetPrimitiveRestartIndexEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetPrimitiveRestartIndexEXT, call, it) }
 }
 
 impl Block for CmdSetPrimitiveTopologyParams {
@@ -2275,9 +2790,14 @@ impl Block for CmdSetPrimitiveTopologyParams {
 }
 
 /// The record of a `vkCmdSetPrimitiveTopology`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_primitive_topology<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetPrimitiveTopologyParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetPrimitiveTopology, call, it)
+pub unsafe fn cmd_set_primitive_topology<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetPrimitiveTopologyParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetPrimitiveTopology, call, it) }
 }
 
 impl Block for CmdSetProvokingVertexModeEXTParams {
@@ -2292,9 +2812,14 @@ impl Block for CmdSetProvokingVertexModeEXTParams {
 }
 
 /// The record of a `vkCmdSetProvokingVertexModeEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_provoking_vertex_mode_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetProvokingVertexModeEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetProvokingVertexModeEXT, call, it)
+pub unsafe fn cmd_set_provoking_vertex_mode_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetProvokingVertexModeEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetProvokingVertexModeEXT, call, it) }
 }
 
 impl Block for CmdSetRasterizationSamplesEXTParams {
@@ -2309,9 +2834,14 @@ impl Block for CmdSetRasterizationSamplesEXTParams {
 }
 
 /// The record of a `vkCmdSetRasterizationSamplesEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_rasterization_samples_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetRasterizationSamplesEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetRasterizationSamplesEXT, call, it)
+pub unsafe fn cmd_set_rasterization_samples_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetRasterizationSamplesEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetRasterizationSamplesEXT, call, it) }
 }
 
 impl Block for CmdSetRasterizationStreamEXTParams {
@@ -2326,9 +2856,14 @@ impl Block for CmdSetRasterizationStreamEXTParams {
 }
 
 /// The record of a `vkCmdSetRasterizationStreamEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_rasterization_stream_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetRasterizationStreamEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetRasterizationStreamEXT, call, it)
+pub unsafe fn cmd_set_rasterization_stream_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetRasterizationStreamEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetRasterizationStreamEXT, call, it) }
 }
 
 impl Block for CmdSetRasterizerDiscardEnableParams {
@@ -2343,9 +2878,14 @@ impl Block for CmdSetRasterizerDiscardEnableParams {
 }
 
 /// The record of a `vkCmdSetRasterizerDiscardEnable`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_rasterizer_discard_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetRasterizerDiscardEnableParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetRasterizerDiscardEnable, call, it)
+pub unsafe fn cmd_set_rasterizer_discard_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetRasterizerDiscardEnableParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetRasterizerDiscardEnable, call, it) }
 }
 
 impl Block for CmdSetRayTracingPipelineStackSizeKHRParams {
@@ -2360,9 +2900,14 @@ impl Block for CmdSetRayTracingPipelineStackSizeKHRParams {
 }
 
 /// The record of a `vkCmdSetRayTracingPipelineStackSizeKHR`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_ray_tracing_pipeline_stack_size_khr<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetRayTracingPipelineStackSizeKHRParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetRayTracingPipelineStackSizeKHR, call, it)
+pub unsafe fn cmd_set_ray_tracing_pipeline_stack_size_khr<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetRayTracingPipelineStackSizeKHRParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetRayTracingPipelineStackSizeKHR, call, it) }
 }
 
 impl Block for CmdSetRepresentativeFragmentTestEnableNVParams {
@@ -2377,9 +2922,14 @@ impl Block for CmdSetRepresentativeFragmentTestEnableNVParams {
 }
 
 /// The record of a `vkCmdSetRepresentativeFragmentTestEnableNV`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_representative_fragment_test_enable_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetRepresentativeFragmentTestEnableNVParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetRepresentativeFragmentTestEnableNV, call, it)
+pub unsafe fn cmd_set_representative_fragment_test_enable_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetRepresentativeFragmentTestEnableNVParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetRepresentativeFragmentTestEnableNV, call, it) }
 }
 
 impl Block for CmdSetSampleLocationsEnableEXTParams {
@@ -2394,9 +2944,14 @@ impl Block for CmdSetSampleLocationsEnableEXTParams {
 }
 
 /// The record of a `vkCmdSetSampleLocationsEnableEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_sample_locations_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetSampleLocationsEnableEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetSampleLocationsEnableEXT, call, it)
+pub unsafe fn cmd_set_sample_locations_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetSampleLocationsEnableEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetSampleLocationsEnableEXT, call, it) }
 }
 
 impl Block for CmdSetScissorParams {
@@ -2416,9 +2971,14 @@ impl Block for CmdSetScissorParams {
 }
 
 /// The record of a `vkCmdSetScissor`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_scissor<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetScissorParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetScissor, call, it)
+pub unsafe fn cmd_set_scissor<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetScissorParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetScissor, call, it) }
 }
 
 impl Block for CmdSetScissorWithCountParams {
@@ -2439,9 +2999,14 @@ impl Block for CmdSetScissorWithCountParams {
 }
 
 /// The record of a `vkCmdSetScissorWithCount`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_scissor_with_count<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetScissorWithCountParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetScissorWithCount, call, it)
+pub unsafe fn cmd_set_scissor_with_count<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetScissorWithCountParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetScissorWithCount, call, it) }
 }
 
 impl Block for CmdSetShadingRateImageEnableNVParams {
@@ -2456,9 +3021,14 @@ impl Block for CmdSetShadingRateImageEnableNVParams {
 }
 
 /// The record of a `vkCmdSetShadingRateImageEnableNV`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_shading_rate_image_enable_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetShadingRateImageEnableNVParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetShadingRateImageEnableNV, call, it)
+pub unsafe fn cmd_set_shading_rate_image_enable_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetShadingRateImageEnableNVParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetShadingRateImageEnableNV, call, it) }
 }
 
 impl Block for CmdSetStencilCompareMaskParams {
@@ -2472,9 +3042,14 @@ impl Block for CmdSetStencilCompareMaskParams {
 }
 
 /// The record of a `vkCmdSetStencilCompareMask`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_stencil_compare_mask<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetStencilCompareMaskParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetStencilCompareMask, call, it)
+pub unsafe fn cmd_set_stencil_compare_mask<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetStencilCompareMaskParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetStencilCompareMask, call, it) }
 }
 
 impl Block for CmdSetStencilOpParams {
@@ -2489,9 +3064,14 @@ impl Block for CmdSetStencilOpParams {
 }
 
 /// The record of a `vkCmdSetStencilOp`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_stencil_op<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetStencilOpParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetStencilOp, call, it)
+pub unsafe fn cmd_set_stencil_op<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetStencilOpParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetStencilOp, call, it) }
 }
 
 impl Block for CmdSetStencilReferenceParams {
@@ -2505,9 +3085,14 @@ impl Block for CmdSetStencilReferenceParams {
 }
 
 /// The record of a `vkCmdSetStencilReference`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_stencil_reference<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetStencilReferenceParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetStencilReference, call, it)
+pub unsafe fn cmd_set_stencil_reference<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetStencilReferenceParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetStencilReference, call, it) }
 }
 
 impl Block for CmdSetStencilTestEnableParams {
@@ -2522,9 +3107,14 @@ impl Block for CmdSetStencilTestEnableParams {
 }
 
 /// The record of a `vkCmdSetStencilTestEnable`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_stencil_test_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetStencilTestEnableParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetStencilTestEnable, call, it)
+pub unsafe fn cmd_set_stencil_test_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetStencilTestEnableParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetStencilTestEnable, call, it) }
 }
 
 impl Block for CmdSetStencilWriteMaskParams {
@@ -2538,9 +3128,14 @@ impl Block for CmdSetStencilWriteMaskParams {
 }
 
 /// The record of a `vkCmdSetStencilWriteMask`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_stencil_write_mask<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetStencilWriteMaskParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetStencilWriteMask, call, it)
+pub unsafe fn cmd_set_stencil_write_mask<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetStencilWriteMaskParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetStencilWriteMask, call, it) }
 }
 
 impl Block for CmdSetTessellationDomainOriginEXTParams {
@@ -2555,9 +3150,14 @@ impl Block for CmdSetTessellationDomainOriginEXTParams {
 }
 
 /// The record of a `vkCmdSetTessellationDomainOriginEXT`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_tessellation_domain_origin_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetTessellationDomainOriginEXTParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetTessellationDomainOriginEXT, call, it)
+pub unsafe fn cmd_set_tessellation_domain_origin_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetTessellationDomainOriginEXTParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetTessellationDomainOriginEXT, call, it) }
 }
 
 impl Block for CmdSetViewportParams {
@@ -2577,9 +3177,14 @@ impl Block for CmdSetViewportParams {
 }
 
 /// The record of a `vkCmdSetViewport`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_viewport<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetViewportParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetViewport, call, it)
+pub unsafe fn cmd_set_viewport<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetViewportParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetViewport, call, it) }
 }
 
 impl Block for CmdSetViewportWScalingEnableNVParams {
@@ -2594,9 +3199,14 @@ impl Block for CmdSetViewportWScalingEnableNVParams {
 }
 
 /// The record of a `vkCmdSetViewportWScalingEnableNV`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_viewport_w_scaling_enable_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetViewportWScalingEnableNVParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetViewportWScalingEnableNV, call, it)
+pub unsafe fn cmd_set_viewport_w_scaling_enable_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetViewportWScalingEnableNVParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetViewportWScalingEnableNV, call, it) }
 }
 
 impl Block for CmdSetViewportWithCountParams {
@@ -2617,9 +3227,14 @@ impl Block for CmdSetViewportWithCountParams {
 }
 
 /// The record of a `vkCmdSetViewportWithCount`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_set_viewport_with_count<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetViewportWithCountParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSetViewportWithCount, call, it)
+pub unsafe fn cmd_set_viewport_with_count<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetViewportWithCountParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSetViewportWithCount, call, it) }
 }
 
 impl Block for CmdSubpassShadingHUAWEIParams {
@@ -2633,9 +3248,14 @@ impl Block for CmdSubpassShadingHUAWEIParams {
 }
 
 /// The record of a `vkCmdSubpassShadingHUAWEI`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_subpass_shading_huawei<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSubpassShadingHUAWEIParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdSubpassShadingHUAWEI, call, it)
+pub unsafe fn cmd_subpass_shading_huawei<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSubpassShadingHUAWEIParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdSubpassShadingHUAWEI, call, it) }
 }
 
 impl Block for CmdTraceRaysIndirect2KHRParams {
@@ -2649,9 +3269,14 @@ impl Block for CmdTraceRaysIndirect2KHRParams {
 }
 
 /// The record of a `vkCmdTraceRaysIndirect2KHR`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_trace_rays_indirect2_khr<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdTraceRaysIndirect2KHRParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdTraceRaysIndirect2KHR, call, it)
+pub unsafe fn cmd_trace_rays_indirect2_khr<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdTraceRaysIndirect2KHRParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdTraceRaysIndirect2KHR, call, it) }
 }
 
 impl Block for CmdTraceRaysNVParams {
@@ -2670,9 +3295,14 @@ impl Block for CmdTraceRaysNVParams {
 }
 
 /// The record of a `vkCmdTraceRaysNV`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_trace_rays_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdTraceRaysNVParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdTraceRaysNV, call, it)
+pub unsafe fn cmd_trace_rays_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdTraceRaysNVParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdTraceRaysNV, call, it) }
 }
 
 impl Block for CmdUpdateBufferParams {
@@ -2693,9 +3323,14 @@ impl Block for CmdUpdateBufferParams {
 }
 
 /// The record of a `vkCmdUpdateBuffer`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_update_buffer<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdUpdateBufferParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdUpdateBuffer, call, it)
+pub unsafe fn cmd_update_buffer<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdUpdateBufferParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdUpdateBuffer, call, it) }
 }
 
 impl Block for CmdUpdatePipelineIndirectBufferNVParams {
@@ -2711,9 +3346,14 @@ impl Block for CmdUpdatePipelineIndirectBufferNVParams {
 }
 
 /// The record of a `vkCmdUpdatePipelineIndirectBufferNV`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_update_pipeline_indirect_buffer_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdUpdatePipelineIndirectBufferNVParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdUpdatePipelineIndirectBufferNV, call, it)
+pub unsafe fn cmd_update_pipeline_indirect_buffer_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdUpdatePipelineIndirectBufferNVParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdUpdatePipelineIndirectBufferNV, call, it) }
 }
 
 impl Block for CmdWriteBufferMarker2AMDParams {
@@ -2729,9 +3369,14 @@ impl Block for CmdWriteBufferMarker2AMDParams {
 }
 
 /// The record of a `vkCmdWriteBufferMarker2AMD`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_write_buffer_marker2_amd<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdWriteBufferMarker2AMDParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdWriteBufferMarker2AMD, call, it)
+pub unsafe fn cmd_write_buffer_marker2_amd<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdWriteBufferMarker2AMDParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdWriteBufferMarker2AMD, call, it) }
 }
 
 impl Block for CmdWriteBufferMarkerAMDParams {
@@ -2748,9 +3393,14 @@ impl Block for CmdWriteBufferMarkerAMDParams {
 }
 
 /// The record of a `vkCmdWriteBufferMarkerAMD`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_write_buffer_marker_amd<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdWriteBufferMarkerAMDParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdWriteBufferMarkerAMD, call, it)
+pub unsafe fn cmd_write_buffer_marker_amd<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdWriteBufferMarkerAMDParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdWriteBufferMarkerAMD, call, it) }
 }
 
 impl Block for CmdWriteTimestampParams {
@@ -2767,9 +3417,14 @@ impl Block for CmdWriteTimestampParams {
 }
 
 /// The record of a `vkCmdWriteTimestamp`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_write_timestamp<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdWriteTimestampParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdWriteTimestamp, call, it)
+pub unsafe fn cmd_write_timestamp<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdWriteTimestampParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdWriteTimestamp, call, it) }
 }
 
 impl Block for CmdWriteTimestamp2Params {
@@ -2785,9 +3440,14 @@ impl Block for CmdWriteTimestamp2Params {
 }
 
 /// The record of a `vkCmdWriteTimestamp2`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn cmd_write_timestamp2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdWriteTimestamp2Params) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::CmdWriteTimestamp2, call, it)
+pub unsafe fn cmd_write_timestamp2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdWriteTimestamp2Params) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::CmdWriteTimestamp2, call, it) }
 }
 
 impl Block for QueueSubmitParams {
@@ -2809,9 +3469,14 @@ impl Block for QueueSubmitParams {
 }
 
 /// The record of a `vkQueueSubmit`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn queue_submit<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &QueueSubmitParams) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::QueueSubmit, call, it)
+pub unsafe fn queue_submit<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &QueueSubmitParams) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::QueueSubmit, call, it) }
 }
 
 impl Block for QueueSubmit2Params {
@@ -2833,9 +3498,14 @@ impl Block for QueueSubmit2Params {
 }
 
 /// The record of a `vkQueueSubmit2`; none where the walker must make it.
+///
+/// # Safety
+///
+/// As for `Packer::new`.
 #[inline(always)]
-pub fn queue_submit2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &QueueSubmit2Params) -> Option<&'s [u64]> {
-    Lines::record(stream, ids, Command::QueueSubmit2, call, it)
+pub unsafe fn queue_submit2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &QueueSubmit2Params) -> Option<&'s [u64]> {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Lines::record(stream, ids, Command::QueueSubmit2, call, it) }
 }
 
 /// The commands that have a straight line.
@@ -2984,273 +3654,273 @@ pub const COMMANDS: &[Command] = &[
 pub unsafe fn pack<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, command: Command, call: u64, image: *const u8) -> Option<&'s [u64]> {
     match command {
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdBeginGpaSessionAMD => cmd_begin_gpa_session_amd(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdBeginGpaSessionAMD => unsafe { cmd_begin_gpa_session_amd(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdBeginQuery => cmd_begin_query(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdBeginQuery => unsafe { cmd_begin_query(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdBeginQueryIndexedEXT => cmd_begin_query_indexed_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdBeginQueryIndexedEXT => unsafe { cmd_begin_query_indexed_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdBeginRenderPass => cmd_begin_render_pass(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdBeginRenderPass => unsafe { cmd_begin_render_pass(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdBeginRendering => cmd_begin_rendering(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdBeginRendering => unsafe { cmd_begin_rendering(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdBeginShaderInstrumentationARM => cmd_begin_shader_instrumentation_arm(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdBeginShaderInstrumentationARM => unsafe { cmd_begin_shader_instrumentation_arm(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdBindDescriptorBufferEmbeddedSamplersEXT => cmd_bind_descriptor_buffer_embedded_samplers_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdBindDescriptorBufferEmbeddedSamplersEXT => unsafe { cmd_bind_descriptor_buffer_embedded_samplers_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdBindDescriptorSets => cmd_bind_descriptor_sets(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdBindDescriptorSets => unsafe { cmd_bind_descriptor_sets(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdBindIndexBuffer => cmd_bind_index_buffer(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdBindIndexBuffer => unsafe { cmd_bind_index_buffer(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdBindIndexBuffer2 => cmd_bind_index_buffer2(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdBindIndexBuffer2 => unsafe { cmd_bind_index_buffer2(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdBindInvocationMaskHUAWEI => cmd_bind_invocation_mask_huawei(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdBindInvocationMaskHUAWEI => unsafe { cmd_bind_invocation_mask_huawei(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdBindPipeline => cmd_bind_pipeline(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdBindPipeline => unsafe { cmd_bind_pipeline(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdBindPipelineShaderGroupNV => cmd_bind_pipeline_shader_group_nv(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdBindPipelineShaderGroupNV => unsafe { cmd_bind_pipeline_shader_group_nv(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdBindShadingRateImageNV => cmd_bind_shading_rate_image_nv(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdBindShadingRateImageNV => unsafe { cmd_bind_shading_rate_image_nv(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdBindVertexBuffers => cmd_bind_vertex_buffers(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdBindVertexBuffers => unsafe { cmd_bind_vertex_buffers(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdBindVertexBuffers2 => cmd_bind_vertex_buffers2(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdBindVertexBuffers2 => unsafe { cmd_bind_vertex_buffers2(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdBlitImage => cmd_blit_image(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdBlitImage => unsafe { cmd_blit_image(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdClearAttachments => cmd_clear_attachments(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdClearAttachments => unsafe { cmd_clear_attachments(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdCopyAccelerationStructureNV => cmd_copy_acceleration_structure_nv(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdCopyAccelerationStructureNV => unsafe { cmd_copy_acceleration_structure_nv(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdCopyBuffer => cmd_copy_buffer(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdCopyBuffer => unsafe { cmd_copy_buffer(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdCopyBuffer2 => cmd_copy_buffer2(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdCopyBuffer2 => unsafe { cmd_copy_buffer2(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdCopyBufferToImage => cmd_copy_buffer_to_image(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdCopyBufferToImage => unsafe { cmd_copy_buffer_to_image(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdCopyGpaSessionResultsAMD => cmd_copy_gpa_session_results_amd(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdCopyGpaSessionResultsAMD => unsafe { cmd_copy_gpa_session_results_amd(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdCopyImage => cmd_copy_image(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdCopyImage => unsafe { cmd_copy_image(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdCopyMemoryIndirectNV => cmd_copy_memory_indirect_nv(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdCopyMemoryIndirectNV => unsafe { cmd_copy_memory_indirect_nv(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdCopyQueryPoolResults => cmd_copy_query_pool_results(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdCopyQueryPoolResults => unsafe { cmd_copy_query_pool_results(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDebugMarkerEndEXT => cmd_debug_marker_end_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdDebugMarkerEndEXT => unsafe { cmd_debug_marker_end_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDecompressMemoryIndirectCountEXT => cmd_decompress_memory_indirect_count_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdDecompressMemoryIndirectCountEXT => unsafe { cmd_decompress_memory_indirect_count_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDecompressMemoryIndirectCountNV => cmd_decompress_memory_indirect_count_nv(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdDecompressMemoryIndirectCountNV => unsafe { cmd_decompress_memory_indirect_count_nv(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDispatch => cmd_dispatch(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdDispatch => unsafe { cmd_dispatch(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDispatchBase => cmd_dispatch_base(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdDispatchBase => unsafe { cmd_dispatch_base(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDispatchGraphIndirectCountAMDX => cmd_dispatch_graph_indirect_count_amdx(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdDispatchGraphIndirectCountAMDX => unsafe { cmd_dispatch_graph_indirect_count_amdx(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDispatchIndirect => cmd_dispatch_indirect(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdDispatchIndirect => unsafe { cmd_dispatch_indirect(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDraw => cmd_draw(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdDraw => unsafe { cmd_draw(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDrawClusterHUAWEI => cmd_draw_cluster_huawei(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdDrawClusterHUAWEI => unsafe { cmd_draw_cluster_huawei(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDrawClusterIndirectHUAWEI => cmd_draw_cluster_indirect_huawei(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdDrawClusterIndirectHUAWEI => unsafe { cmd_draw_cluster_indirect_huawei(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDrawIndexed => cmd_draw_indexed(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdDrawIndexed => unsafe { cmd_draw_indexed(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDrawIndexedIndirect => cmd_draw_indexed_indirect(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdDrawIndexedIndirect => unsafe { cmd_draw_indexed_indirect(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDrawIndexedIndirectCount => cmd_draw_indexed_indirect_count(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdDrawIndexedIndirectCount => unsafe { cmd_draw_indexed_indirect_count(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDrawIndirect => cmd_draw_indirect(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdDrawIndirect => unsafe { cmd_draw_indirect(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDrawIndirectByteCountEXT => cmd_draw_indirect_byte_count_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdDrawIndirectByteCountEXT => unsafe { cmd_draw_indirect_byte_count_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDrawIndirectCount => cmd_draw_indirect_count(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdDrawIndirectCount => unsafe { cmd_draw_indirect_count(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDrawMeshTasksEXT => cmd_draw_mesh_tasks_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdDrawMeshTasksEXT => unsafe { cmd_draw_mesh_tasks_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDrawMeshTasksIndirectCountEXT => cmd_draw_mesh_tasks_indirect_count_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdDrawMeshTasksIndirectCountEXT => unsafe { cmd_draw_mesh_tasks_indirect_count_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDrawMeshTasksIndirectCountNV => cmd_draw_mesh_tasks_indirect_count_nv(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdDrawMeshTasksIndirectCountNV => unsafe { cmd_draw_mesh_tasks_indirect_count_nv(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDrawMeshTasksIndirectEXT => cmd_draw_mesh_tasks_indirect_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdDrawMeshTasksIndirectEXT => unsafe { cmd_draw_mesh_tasks_indirect_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDrawMeshTasksIndirectNV => cmd_draw_mesh_tasks_indirect_nv(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdDrawMeshTasksIndirectNV => unsafe { cmd_draw_mesh_tasks_indirect_nv(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdDrawMeshTasksNV => cmd_draw_mesh_tasks_nv(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdDrawMeshTasksNV => unsafe { cmd_draw_mesh_tasks_nv(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdEndConditionalRenderingEXT => cmd_end_conditional_rendering_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdEndConditionalRenderingEXT => unsafe { cmd_end_conditional_rendering_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdEndDebugUtilsLabelEXT => cmd_end_debug_utils_label_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdEndDebugUtilsLabelEXT => unsafe { cmd_end_debug_utils_label_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdEndGpaSampleAMD => cmd_end_gpa_sample_amd(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdEndGpaSampleAMD => unsafe { cmd_end_gpa_sample_amd(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdEndGpaSessionAMD => cmd_end_gpa_session_amd(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdEndGpaSessionAMD => unsafe { cmd_end_gpa_session_amd(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdEndQuery => cmd_end_query(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdEndQuery => unsafe { cmd_end_query(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdEndQueryIndexedEXT => cmd_end_query_indexed_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdEndQueryIndexedEXT => unsafe { cmd_end_query_indexed_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdEndRenderPass => cmd_end_render_pass(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdEndRenderPass => unsafe { cmd_end_render_pass(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdEndRendering => cmd_end_rendering(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdEndRendering => unsafe { cmd_end_rendering(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdEndShaderInstrumentationARM => cmd_end_shader_instrumentation_arm(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdEndShaderInstrumentationARM => unsafe { cmd_end_shader_instrumentation_arm(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdExecuteCommands => cmd_execute_commands(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdExecuteCommands => unsafe { cmd_execute_commands(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdFillBuffer => cmd_fill_buffer(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdFillBuffer => unsafe { cmd_fill_buffer(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdInitializeGraphScratchMemoryAMDX => cmd_initialize_graph_scratch_memory_amdx(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdInitializeGraphScratchMemoryAMDX => unsafe { cmd_initialize_graph_scratch_memory_amdx(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdNextSubpass => cmd_next_subpass(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdNextSubpass => unsafe { cmd_next_subpass(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdPipelineBarrier => cmd_pipeline_barrier(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdPipelineBarrier => unsafe { cmd_pipeline_barrier(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdPipelineBarrier2 => cmd_pipeline_barrier2(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdPipelineBarrier2 => unsafe { cmd_pipeline_barrier2(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdPushConstants => cmd_push_constants(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdPushConstants => unsafe { cmd_push_constants(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdResetEvent => cmd_reset_event(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdResetEvent => unsafe { cmd_reset_event(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdResetEvent2 => cmd_reset_event2(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdResetEvent2 => unsafe { cmd_reset_event2(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdResetQueryPool => cmd_reset_query_pool(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdResetQueryPool => unsafe { cmd_reset_query_pool(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetAlphaToCoverageEnableEXT => cmd_set_alpha_to_coverage_enable_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetAlphaToCoverageEnableEXT => unsafe { cmd_set_alpha_to_coverage_enable_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetAlphaToOneEnableEXT => cmd_set_alpha_to_one_enable_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetAlphaToOneEnableEXT => unsafe { cmd_set_alpha_to_one_enable_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetAttachmentFeedbackLoopEnableEXT => cmd_set_attachment_feedback_loop_enable_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetAttachmentFeedbackLoopEnableEXT => unsafe { cmd_set_attachment_feedback_loop_enable_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetConservativeRasterizationModeEXT => cmd_set_conservative_rasterization_mode_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetConservativeRasterizationModeEXT => unsafe { cmd_set_conservative_rasterization_mode_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetCoverageModulationModeNV => cmd_set_coverage_modulation_mode_nv(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetCoverageModulationModeNV => unsafe { cmd_set_coverage_modulation_mode_nv(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetCoverageModulationTableEnableNV => cmd_set_coverage_modulation_table_enable_nv(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetCoverageModulationTableEnableNV => unsafe { cmd_set_coverage_modulation_table_enable_nv(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetCoverageReductionModeNV => cmd_set_coverage_reduction_mode_nv(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetCoverageReductionModeNV => unsafe { cmd_set_coverage_reduction_mode_nv(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetCoverageToColorEnableNV => cmd_set_coverage_to_color_enable_nv(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetCoverageToColorEnableNV => unsafe { cmd_set_coverage_to_color_enable_nv(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetCoverageToColorLocationNV => cmd_set_coverage_to_color_location_nv(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetCoverageToColorLocationNV => unsafe { cmd_set_coverage_to_color_location_nv(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetCullMode => cmd_set_cull_mode(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetCullMode => unsafe { cmd_set_cull_mode(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetDepthBias => cmd_set_depth_bias(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetDepthBias => unsafe { cmd_set_depth_bias(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetDepthBiasEnable => cmd_set_depth_bias_enable(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetDepthBiasEnable => unsafe { cmd_set_depth_bias_enable(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetDepthBounds => cmd_set_depth_bounds(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetDepthBounds => unsafe { cmd_set_depth_bounds(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetDepthBoundsTestEnable => cmd_set_depth_bounds_test_enable(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetDepthBoundsTestEnable => unsafe { cmd_set_depth_bounds_test_enable(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetDepthClampEnableEXT => cmd_set_depth_clamp_enable_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetDepthClampEnableEXT => unsafe { cmd_set_depth_clamp_enable_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetDepthClipEnableEXT => cmd_set_depth_clip_enable_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetDepthClipEnableEXT => unsafe { cmd_set_depth_clip_enable_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetDepthClipNegativeOneToOneEXT => cmd_set_depth_clip_negative_one_to_one_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetDepthClipNegativeOneToOneEXT => unsafe { cmd_set_depth_clip_negative_one_to_one_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetDepthCompareOp => cmd_set_depth_compare_op(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetDepthCompareOp => unsafe { cmd_set_depth_compare_op(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetDepthTestEnable => cmd_set_depth_test_enable(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetDepthTestEnable => unsafe { cmd_set_depth_test_enable(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetDepthWriteEnable => cmd_set_depth_write_enable(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetDepthWriteEnable => unsafe { cmd_set_depth_write_enable(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetDeviceMask => cmd_set_device_mask(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetDeviceMask => unsafe { cmd_set_device_mask(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetDiscardRectangleEnableEXT => cmd_set_discard_rectangle_enable_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetDiscardRectangleEnableEXT => unsafe { cmd_set_discard_rectangle_enable_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetDiscardRectangleModeEXT => cmd_set_discard_rectangle_mode_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetDiscardRectangleModeEXT => unsafe { cmd_set_discard_rectangle_mode_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetEvent => cmd_set_event(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetEvent => unsafe { cmd_set_event(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetExtraPrimitiveOverestimationSizeEXT => cmd_set_extra_primitive_overestimation_size_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetExtraPrimitiveOverestimationSizeEXT => unsafe { cmd_set_extra_primitive_overestimation_size_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetFrontFace => cmd_set_front_face(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetFrontFace => unsafe { cmd_set_front_face(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetLineRasterizationModeEXT => cmd_set_line_rasterization_mode_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetLineRasterizationModeEXT => unsafe { cmd_set_line_rasterization_mode_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetLineStipple => cmd_set_line_stipple(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetLineStipple => unsafe { cmd_set_line_stipple(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetLineStippleEnableEXT => cmd_set_line_stipple_enable_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetLineStippleEnableEXT => unsafe { cmd_set_line_stipple_enable_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetLineWidth => cmd_set_line_width(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetLineWidth => unsafe { cmd_set_line_width(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetLogicOpEXT => cmd_set_logic_op_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetLogicOpEXT => unsafe { cmd_set_logic_op_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetLogicOpEnableEXT => cmd_set_logic_op_enable_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetLogicOpEnableEXT => unsafe { cmd_set_logic_op_enable_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetPatchControlPointsEXT => cmd_set_patch_control_points_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetPatchControlPointsEXT => unsafe { cmd_set_patch_control_points_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetPolygonModeEXT => cmd_set_polygon_mode_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetPolygonModeEXT => unsafe { cmd_set_polygon_mode_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetPrimitiveRestartEnable => cmd_set_primitive_restart_enable(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetPrimitiveRestartEnable => unsafe { cmd_set_primitive_restart_enable(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetPrimitiveRestartIndexEXT => cmd_set_primitive_restart_index_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetPrimitiveRestartIndexEXT => unsafe { cmd_set_primitive_restart_index_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetPrimitiveTopology => cmd_set_primitive_topology(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetPrimitiveTopology => unsafe { cmd_set_primitive_topology(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetProvokingVertexModeEXT => cmd_set_provoking_vertex_mode_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetProvokingVertexModeEXT => unsafe { cmd_set_provoking_vertex_mode_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetRasterizationSamplesEXT => cmd_set_rasterization_samples_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetRasterizationSamplesEXT => unsafe { cmd_set_rasterization_samples_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetRasterizationStreamEXT => cmd_set_rasterization_stream_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetRasterizationStreamEXT => unsafe { cmd_set_rasterization_stream_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetRasterizerDiscardEnable => cmd_set_rasterizer_discard_enable(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetRasterizerDiscardEnable => unsafe { cmd_set_rasterizer_discard_enable(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetRayTracingPipelineStackSizeKHR => cmd_set_ray_tracing_pipeline_stack_size_khr(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetRayTracingPipelineStackSizeKHR => unsafe { cmd_set_ray_tracing_pipeline_stack_size_khr(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetRepresentativeFragmentTestEnableNV => cmd_set_representative_fragment_test_enable_nv(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetRepresentativeFragmentTestEnableNV => unsafe { cmd_set_representative_fragment_test_enable_nv(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetSampleLocationsEnableEXT => cmd_set_sample_locations_enable_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetSampleLocationsEnableEXT => unsafe { cmd_set_sample_locations_enable_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetScissor => cmd_set_scissor(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetScissor => unsafe { cmd_set_scissor(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetScissorWithCount => cmd_set_scissor_with_count(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetScissorWithCount => unsafe { cmd_set_scissor_with_count(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetShadingRateImageEnableNV => cmd_set_shading_rate_image_enable_nv(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetShadingRateImageEnableNV => unsafe { cmd_set_shading_rate_image_enable_nv(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetStencilCompareMask => cmd_set_stencil_compare_mask(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetStencilCompareMask => unsafe { cmd_set_stencil_compare_mask(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetStencilOp => cmd_set_stencil_op(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetStencilOp => unsafe { cmd_set_stencil_op(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetStencilReference => cmd_set_stencil_reference(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetStencilReference => unsafe { cmd_set_stencil_reference(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetStencilTestEnable => cmd_set_stencil_test_enable(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetStencilTestEnable => unsafe { cmd_set_stencil_test_enable(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetStencilWriteMask => cmd_set_stencil_write_mask(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetStencilWriteMask => unsafe { cmd_set_stencil_write_mask(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetTessellationDomainOriginEXT => cmd_set_tessellation_domain_origin_ext(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetTessellationDomainOriginEXT => unsafe { cmd_set_tessellation_domain_origin_ext(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetViewport => cmd_set_viewport(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetViewport => unsafe { cmd_set_viewport(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetViewportWScalingEnableNV => cmd_set_viewport_w_scaling_enable_nv(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetViewportWScalingEnableNV => unsafe { cmd_set_viewport_w_scaling_enable_nv(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSetViewportWithCount => cmd_set_viewport_with_count(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSetViewportWithCount => unsafe { cmd_set_viewport_with_count(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdSubpassShadingHUAWEI => cmd_subpass_shading_huawei(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdSubpassShadingHUAWEI => unsafe { cmd_subpass_shading_huawei(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdTraceRaysIndirect2KHR => cmd_trace_rays_indirect2_khr(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdTraceRaysIndirect2KHR => unsafe { cmd_trace_rays_indirect2_khr(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdTraceRaysNV => cmd_trace_rays_nv(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdTraceRaysNV => unsafe { cmd_trace_rays_nv(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdUpdateBuffer => cmd_update_buffer(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdUpdateBuffer => unsafe { cmd_update_buffer(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdUpdatePipelineIndirectBufferNV => cmd_update_pipeline_indirect_buffer_nv(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdUpdatePipelineIndirectBufferNV => unsafe { cmd_update_pipeline_indirect_buffer_nv(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdWriteBufferMarker2AMD => cmd_write_buffer_marker2_amd(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdWriteBufferMarker2AMD => unsafe { cmd_write_buffer_marker2_amd(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdWriteBufferMarkerAMD => cmd_write_buffer_marker_amd(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdWriteBufferMarkerAMD => unsafe { cmd_write_buffer_marker_amd(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdWriteTimestamp => cmd_write_timestamp(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdWriteTimestamp => unsafe { cmd_write_timestamp(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::CmdWriteTimestamp2 => cmd_write_timestamp2(stream, ids, call, unsafe { &*image.cast() }),
+        Command::CmdWriteTimestamp2 => unsafe { cmd_write_timestamp2(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::QueueSubmit => queue_submit(stream, ids, call, unsafe { &*image.cast() }),
+        Command::QueueSubmit => unsafe { queue_submit(stream, ids, call, &*image.cast()) },
         // SAFETY: the caller says that the image is of this command.
-        Command::QueueSubmit2 => queue_submit2(stream, ids, call, unsafe { &*image.cast() }),
+        Command::QueueSubmit2 => unsafe { queue_submit2(stream, ids, call, &*image.cast()) },
         _ => None,
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lavascope_abi::{Command, HandleType, ObjectId};
 use lavascope_event::facts::{Facts, LibraryUse, SubpassUse};
 use lavascope_event::{Call, Fault, Kind, Outcome, Remarks, check, print};
-use lavascope_marshal::{Arena, Handles, Ids, Packer, Stream, StubPolicy, Unpacker};
+use lavascope_marshal::{Arena, Handles, Ids, Packer, Purpose, Stream, Unpacker};
 use lavascope_sim::{Options, Random, World, mutate, random_image};
 
 use crate::Names;
@@ -71,7 +71,7 @@ fn judge(words: &[u64], arena: &mut Arena, tally: &mut Tally) {
     assert!(Call::of(record).is_some() || Outcome::of(record).is_some());
     let text = print::print(record);
     arena.clear();
-    let unpacker = Unpacker { handles: &Raw, stubs: StubPolicy::Keep };
+    let unpacker = Unpacker { handles: &Raw, purpose: Purpose::RoundTrip };
     // Outputs of any size may be asked for; a refusal is an answer.
     let Ok(image) = unpacker.unpack(record, arena) else { return };
     // What only objects know, no record alone can give back; overlapping strides are the application's mistake.

@@ -3,7 +3,7 @@
 
 handle_types! {
     AccelerationStructureKHR = 1, "VkAccelerationStructureKHR", 1000150000, 1000150000, Some(HandleType::Device), false;
-    AccelerationStructureNV = 2, "VkAccelerationStructureNV", 1000165000, 1000150000, Some(HandleType::Device), false;
+    AccelerationStructureNV = 2, "VkAccelerationStructureNV", 1000165000, 1000165000, Some(HandleType::Device), false;
     Buffer = 3, "VkBuffer", 9, 9, Some(HandleType::Device), false;
     BufferCollectionFUCHSIA = 4, "VkBufferCollectionFUCHSIA", 1000366000, 1000366000, Some(HandleType::Device), false;
     BufferView = 5, "VkBufferView", 13, 13, Some(HandleType::Device), false;

@@ -88,7 +88,6 @@ image!(ConvertCooperativeVectorMatrixNVParams);
 #[repr(C, align(8))]
 pub struct ConvertCooperativeVectorMatrixNVOutputs {
     pub result: Result,
-    pub p_info: Ptr<ConvertCooperativeVectorMatrixInfoNV>,
 }
 image!(ConvertCooperativeVectorMatrixNVOutputs);
 pub type FnConvertCooperativeVectorMatrixNV = unsafe extern "system" fn(Device, Ptr<ConvertCooperativeVectorMatrixInfoNV>) -> Result;
@@ -100,11 +99,4 @@ pub struct CmdConvertCooperativeVectorMatrixNVParams {
     pub p_infos: Ptr<ConvertCooperativeVectorMatrixInfoNV>,
 }
 image!(CmdConvertCooperativeVectorMatrixNVParams);
-
-#[repr(C, align(8))]
-pub struct CmdConvertCooperativeVectorMatrixNVOutputs {
-    pub info_count: u32,
-    pub p_infos: Ptr<ConvertCooperativeVectorMatrixInfoNV>,
-}
-image!(CmdConvertCooperativeVectorMatrixNVOutputs);
 pub type FnCmdConvertCooperativeVectorMatrixNV = unsafe extern "system" fn(CommandBuffer, u32, Ptr<ConvertCooperativeVectorMatrixInfoNV>);

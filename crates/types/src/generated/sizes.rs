@@ -1657,7 +1657,6 @@ sizes! {
     CmdClearDepthStencilImageParams = 48;
     CmdControlVideoCodingKHRParams = 16;
     CmdConvertCooperativeVectorMatrixNVParams = 24;
-    CmdConvertCooperativeVectorMatrixNVOutputs = 16;
     CmdCopyAccelerationStructureKHRParams = 16;
     CmdCopyAccelerationStructureNVParams = 32;
     CmdCopyAccelerationStructureToMemoryKHRParams = 16;
@@ -1882,7 +1881,7 @@ sizes! {
     CompileDeferredNVParams = 24;
     CompileDeferredNVOutputs = 8;
     ConvertCooperativeVectorMatrixNVParams = 16;
-    ConvertCooperativeVectorMatrixNVOutputs = 16;
+    ConvertCooperativeVectorMatrixNVOutputs = 8;
     CopyAccelerationStructureKHRParams = 24;
     CopyAccelerationStructureKHROutputs = 8;
     CopyAccelerationStructureToMemoryKHRParams = 24;

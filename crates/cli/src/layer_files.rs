@@ -81,7 +81,7 @@ pub(crate) fn write_manifest(folder: &Path, name: Name) -> Result<PathBuf> {
 
 /// A folder of this user's for manifests that are only needed while programs run.
 pub(crate) fn private_folder() -> Result<PathBuf> {
-    let base = ["XDG_RUNTIME_DIR", "XDG_CACHE_HOME"].iter().find_map(|it| std::env::var_os(it)).map(PathBuf::from);
+    let base = ["XDG_RUNTIME_DIR", "XDG_CACHE_HOME"].iter().find_map(std::env::var_os).map(PathBuf::from);
     let home = || std::env::var_os("HOME").map(|it| Path::new(&it).join(".cache"));
     let base = base.or_else(home).context("neither XDG_RUNTIME_DIR, XDG_CACHE_HOME nor HOME is set")?;
     Ok(base.join("lavascope/layers"))

@@ -27,7 +27,7 @@ fn ledger(registry: &Registry, model: &Model) -> String {
         "# Coverage of the Vulkan API\n\n\
          Every command and structure of the registry 1.4.{}, with what each part of Lavascope makes of it.\n\n\
          - *record*: whether `event` and `marshal` hold it without loss. `generated` is by the tables alone; a rule by hand is named with its reason; what is not in a record is named too.\n\
-         - *layer*: `table` means that the layer's dispatch tables have it.\n\
+         - *layer*: `shim` means that the layer passes it on and can show it to a watcher; `own` that it is written by hand.\n\
          - *null driver*: `default` means that it is accepted and does nothing.\n\
          - *trace*, *state*, *sync* and *replay* do not exist yet.\n\n\
          {} commands with {} other names, {} structures and unions.\n\n",
@@ -40,7 +40,8 @@ fn ledger(registry: &Registry, model: &Model) -> String {
         "## Commands\n\n| command | since | record | layer | null driver |\n| --- | --- | --- | --- | --- |\n",
     );
     for it in model.commands.values() {
-        let _ = writeln!(out, "| `{}` | {} | {} | table | default |", it.c_name, it.block, command_verdict(it));
+        let layer = if it.level == "Global" { "own" } else { "shim" };
+        let _ = writeln!(out, "| `{}` | {} | {} | {layer} | default |", it.c_name, it.block, command_verdict(it));
     }
     out.push_str("\n## Structures and unions\n\n| structure | since | record |\n| --- | --- | --- |\n");
     for it in model.layouts.values() {

@@ -1,4 +1,4 @@
-//! The Vulkan layer: loader negotiation, dispatch, and today nothing but passing calls on.
+//! The Vulkan layer: loader negotiation, dispatch, and today a watcher that prints calls.
 //!
 //! `libVkLayer_lavascope.so` answers as `VK_LAYER_LAVASCOPE_inspect`. A dispatch table holds the next functions in
 //! the chain; it is filled once per instance or device, through the next `vkGet*ProcAddr`. A function that goes by

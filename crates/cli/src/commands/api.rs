@@ -51,7 +51,7 @@ fn verdicts(name: &str) -> Vec<(&'static str, String)> {
     let record = at.map_or("generated", |at| RECORD_VERDICTS[at].1);
     let mut verdicts = vec![("record", record.to_owned())];
     if lavascope_abi::command_by_name(name).is_some() {
-        verdicts.push(("layer", "table".to_owned()));
+        verdicts.push(("layer", "shim".to_owned()));
         verdicts.push(("null driver", "default".to_owned()));
     }
     verdicts
@@ -401,7 +401,7 @@ mod tests {
 
     #[test]
     fn commands_and_structures_have_verdicts() {
-        let draw = ["generated", "table", "default"].map(str::to_owned);
+        let draw = ["generated", "shim", "default"].map(str::to_owned);
         assert_eq!(verdicts("vkCmdDraw").into_iter().map(|it| it.1).collect::<Vec<_>>(), draw);
         let write = verdicts("VkWriteDescriptorSet");
         assert!(write[0].1.contains("pImageInfo: by hand"), "{write:?}");

@@ -42,10 +42,10 @@ pub fn way(pointer: &Pointer, pass: Pass) -> Way {
     }
 }
 
-/// Output structures with a chain tell the driver what to write.
+/// Output structures with a chain or with capacities tell the driver what to write.
 fn has_skeleton(target: &Target) -> bool {
     match target {
-        Target::Struct(layout) => layout.s_type().is_some(),
+        Target::Struct(layout) => layout.s_type().is_some() || !layout.keep.is_empty(),
         Target::AnyStruct => true,
         _ => false,
     }

@@ -114,6 +114,22 @@ fn outputs_stand_alone() {
 }
 
 #[test]
+fn capacities_of_outputs_go_into_the_call() {
+    let memory = [0xcc_u8; 64];
+    let ranges = [HostAddressRangeEXT { address: Ptr::to_slice(&memory), size: 64 }];
+    let images = [Image(World::handle_of(HandleType::Image, 2))];
+    let params = GetImageOpaqueCaptureDataEXTParams {
+        device: Device(0),
+        image_count: 1,
+        p_images: Ptr::to_slice(&images),
+        p_datas: Ptr::to_slice(&ranges),
+    };
+    let mut stream = Stream::default();
+    let text = lavascope_event::print::print(record(&mut stream, Command::GetImageOpaqueCaptureDataEXT, &params));
+    assert!(text.contains("address = present\n") && text.contains("size = 64\n"), "{text}");
+}
+
+#[test]
 fn differences_are_named_by_their_path() {
     let params = |size: u64, info: &mut BufferCreateInfo| {
         info.size = size;

@@ -1,7 +1,7 @@
 //! Finding a structure or command.
 
 use crate::desc::Layout;
-use crate::{COMMANDS, Command, STRUCTURE_TYPES, STRUCTURES};
+use crate::{COMMAND_NAMES, Command, STRUCTURE_TYPES, STRUCTURES};
 
 /// The structure with a `VkStructureType`, if this registry knows it.
 pub fn structure_by_type(s_type: i32) -> Option<&'static Layout> {
@@ -15,10 +15,25 @@ pub fn structure_by_name(c_name: &str) -> Option<&'static Layout> {
     Some(STRUCTURES[at])
 }
 
-/// The command with a C name or alias.
+/// The command with a C name or alias; none for one that is newer than this registry.
 pub fn command_by_name(c_name: &str) -> Option<Command> {
-    if let Ok(at) = COMMANDS.binary_search_by_key(&c_name, |it| it.name) {
-        return Some(Command::ALL[at]);
+    let at = COMMAND_NAMES.binary_search_by_key(&c_name, |it| it.0).ok()?;
+    Some(COMMAND_NAMES[at].1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_and_alias_has_a_name() {
+        assert!(COMMAND_NAMES.is_sorted_by_key(|it| it.0));
+        for command in Command::ALL {
+            let desc = command.desc();
+            for name in std::iter::once(&desc.name).chain(desc.aliases) {
+                assert_eq!(command_by_name(name), Some(*command), "{name}");
+            }
+        }
+        assert_eq!(command_by_name("vkCmdDrawFromTheFuture"), None);
     }
-    Command::ALL.iter().copied().find(|it| it.desc().aliases.contains(&c_name))
 }

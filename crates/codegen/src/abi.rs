@@ -37,7 +37,7 @@ pub(crate) fn emit(registry: &Registry, model: &Model, files: &mut Files) {
     emit_sizes(model, &mut out);
     emit_command_table(model, &mut out);
     emit_structure_types(model, &mut out);
-    emit_names(registry, &mut out);
+    emit_names(registry, model, &mut out);
     emit_sync(registry, &mut out);
     emit_formats(registry, &mut out);
     out.finish("types", &["use crate::bool32::Bool32;", "use crate::ptr::{FnPtr, Opaque, Ptr};"]);
@@ -368,8 +368,8 @@ fn emit_structure_types(model: &Model, out: &mut Output<'_>) {
     );
 }
 
-/// Enums by name, and the other names of types.
-fn emit_names(registry: &Registry, out: &mut Output<'_>) {
+/// Enums and commands by name, and the other names of types.
+fn emit_names(registry: &Registry, model: &Model, out: &mut Output<'_>) {
     let mut text = Text::part();
     text.blank();
     text.line("/// Sorted by name in C.");
@@ -385,7 +385,20 @@ fn emit_names(registry: &Registry, out: &mut Output<'_>) {
         text.line(format!("    (\"{alias}\", \"{}\"),", registry.resolve(alias)));
     }
     text.line("];");
-    out.append("abi", "names", "// Enums by name, and other names of types.", &text.finish());
+    text.blank();
+    text.line("/// Every name that an application can ask for, sorted.");
+    text.line("pub static COMMAND_NAMES: &[(&str, Command)] = &[");
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    for it in model.commands.values() {
+        names.push((&it.c_name, &it.rust_name));
+        names.extend(it.aliases.iter().map(|alias| (alias.as_str(), it.rust_name.as_str())));
+    }
+    names.sort();
+    for (name, command) in names {
+        text.line(format!("    (\"{name}\", Command::{command}),"));
+    }
+    text.line("];");
+    out.append("abi", "names", "// Enums and commands by name, and other names of types.", &text.finish());
 }
 
 fn emit_sync(registry: &Registry, out: &mut Output<'_>) {

@@ -12,7 +12,7 @@ pub(crate) fn emit(model: &Model, files: &mut Files) {
     files.insert(PathBuf::from("crates/null-driver/src/generated/mod.rs"), default_entry_points(model));
 }
 
-/// One table per level, and every name under which a command can be asked for.
+/// One table per level, and a shim for every command.
 fn dispatch_tables(model: &Model) -> String {
     let mut text = Text::rust("layer", "entry_points");
     text.blank();
@@ -34,19 +34,6 @@ fn dispatch_tables(model: &Model) -> String {
         text.line("    }\n}");
     }
     shims(model, &mut text);
-    text.blank();
-    text.line("/// Every name that an application can ask for, sorted.");
-    text.line("pub static COMMAND_NAMES: &[(&str, Command)] = &[");
-    let mut names: Vec<(&str, &str)> = Vec::new();
-    for it in model.commands.values() {
-        names.push((&it.c_name, &it.rust_name));
-        names.extend(it.aliases.iter().map(|alias| (alias.as_str(), it.rust_name.as_str())));
-    }
-    names.sort();
-    for (name, command) in names {
-        text.line(format!("    (\"{name}\", Command::{command}),"));
-    }
-    text.line("];");
     text.finish()
 }
 

@@ -142,7 +142,7 @@ impl<'r> Layouts<'r> {
         let is_new_word = run.used == 0 || run.used + width > 32;
         if is_new_word {
             let end = layout.fields.iter().map(|it| it.at + it.size).max().unwrap_or(0);
-            *run = BitRun { at: end.next_multiple_of(4), used: 0, words: run.words + 1 };
+            *run = BitRun { at: end.next_multiple_of(4), used: 0 };
             layout.align = layout.align.max(4);
         }
         let words_before = layout.fields.iter().filter(|it| it.rust_name.starts_with("bits_")).count();
@@ -421,7 +421,6 @@ impl<'r> Layouts<'r> {
 struct BitRun {
     at: u32,
     used: u32,
-    words: u32,
 }
 
 impl Value {

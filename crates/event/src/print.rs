@@ -49,15 +49,16 @@ impl Printer<'_> {
     }
 
     fn structure(&mut self, frame: &Frame<'_>) -> fmt::Result {
-        for field in frame.layout.fields {
-            let at = frame.base + u64::from(field.at);
-            match field.ty {
-                Ty::Char if field.count > 1 => self.line(field.name, Quoted(self.text_at(at, field.count as usize)))?,
-                _ if field.count > 1 => self.array(frame, field, at)?,
-                _ => self.field(frame, field.name, field, at)?,
-            }
+        frame.layout.fields.iter().try_for_each(|it| self.member(frame, it))
+    }
+
+    fn member(&mut self, frame: &Frame<'_>, field: &Field) -> fmt::Result {
+        let at = frame.base + u64::from(field.at);
+        match field.ty {
+            Ty::Char if field.count > 1 => self.line(field.name, Quoted(self.text_at(at, field.count as usize))),
+            _ if field.count > 1 => self.array(frame, field, at),
+            _ => self.field(frame, field.name, field, at),
         }
-        Ok(())
     }
 
     fn array(&mut self, frame: &Frame<'_>, field: &Field, at: u64) -> fmt::Result {
@@ -114,22 +115,13 @@ impl Printer<'_> {
                         .fields
                         .iter()
                         .filter(|field| !matches!(field.ty, Ty::Chain))
-                        .try_for_each(|field| it.chained_field(&inner, field))
+                        .try_for_each(|field| it.member(&inner, field))
                 })?,
                 None => self.line("pNext", format_args!("unknown structure of type {s_type}, skipped"))?,
             }
             slot = base + 8;
         }
         Ok(())
-    }
-
-    fn chained_field(&mut self, frame: &Frame<'_>, field: &Field) -> fmt::Result {
-        let at = frame.base + u64::from(field.at);
-        match field.ty {
-            Ty::Char if field.count > 1 => self.line(field.name, Quoted(self.text_at(at, field.count as usize))),
-            _ if field.count > 1 => self.array(frame, field, at),
-            _ => self.field(frame, field.name, field, at),
-        }
     }
 
     fn pointer(&mut self, frame: &Frame<'_>, name: &str, pointer: &Pointer, at: u64, element: u64) -> fmt::Result {

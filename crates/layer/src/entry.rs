@@ -17,7 +17,7 @@ use crate::generated::shim;
 use crate::interface::*;
 use crate::objects::{DeviceData, InstanceData, Objects, dispatch_key};
 use crate::shim::{Bits, enter, leave};
-use crate::{DeviceTable, InstanceTable, command_by_name, watch};
+use crate::{DeviceTable, InstanceTable, watch};
 
 /// One of the two places in a chain where this library may stand.
 pub(crate) struct Chain {

@@ -21,32 +21,12 @@ mod shim;
 mod watch;
 
 pub use entry::vkNegotiateLoaderLayerInterfaceVersion;
-pub use generated::{COMMAND_NAMES, DeviceTable, InstanceTable};
-
-use lavascope_abi::Command;
-
-/// The command behind a name or alias; none for one that is newer than our registry.
-pub fn command_by_name(name: &str) -> Option<Command> {
-    let at = COMMAND_NAMES.binary_search_by_key(&name, |it| it.0).ok()?;
-    Some(COMMAND_NAMES[at].1)
-}
+pub use generated::{DeviceTable, InstanceTable};
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use lavascope_abi::{CommandBuffer, FnPtr};
-
-    #[test]
-    fn every_command_and_alias_has_a_name() {
-        assert!(COMMAND_NAMES.is_sorted_by_key(|it| it.0));
-        for command in Command::ALL {
-            let desc = command.desc();
-            for name in std::iter::once(&desc.name).chain(desc.aliases) {
-                assert_eq!(command_by_name(name), Some(*command), "{name}");
-            }
-        }
-        assert_eq!(command_by_name("vkCmdDrawFromTheFuture"), None);
-    }
 
     unsafe extern "system" fn draw(_: CommandBuffer, vertices: u32, _: u32, _: u32, _: u32) {
         assert_eq!(vertices, 3);

@@ -7,14 +7,16 @@
 use lavascope_abi::desc::{Len, LenRule, Place, Read, ReadRule, Span};
 use lavascope_abi::{
     ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT, COMMAND_BUFFER_BEGIN_INFO_LAYOUT,
-    COMMAND_BUFFER_INHERITANCE_INFO_LAYOUT, DEVICE_FAULT_COUNTS_EXT_LAYOUT, DescriptorType,
-    GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT, SHADER_CREATE_INFO_EXT_LAYOUT, STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT,
+    COMMAND_BUFFER_INHERITANCE_INFO_LAYOUT, DESCRIPTOR_BUFFER_INFO_LAYOUT, DESCRIPTOR_IMAGE_INFO_LAYOUT,
+    DEVICE_FAULT_COUNTS_EXT_LAYOUT, DescriptorType, GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT, HandleType,
+    SHADER_CREATE_INFO_EXT_LAYOUT, STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT,
     STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT, STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT,
 };
 
 use crate::facts::Facts;
 use crate::memory::Memory;
 use crate::pipeline::Pipeline;
+use crate::template::{self, Element};
 use crate::walk::Frame;
 
 /// Whether a pointer is read.
@@ -106,9 +108,9 @@ pub fn verdict<M: Memory, F: Facts + ?Sized>(memory: &M, facts: &F, frame: &Fram
 fn verdict_by_hand<M: Memory, F: Facts + ?Sized>(memory: &M, facts: &F, frame: &Frame<'_>, rule: ReadRule) -> Verdict {
     match rule {
         ReadRule::SecondaryCommandBuffer => is_secondary(memory, facts, frame).into(),
-        ReadRule::DescriptorImages => descriptor(memory, frame, is_image_type),
-        ReadRule::DescriptorBuffers => descriptor(memory, frame, is_buffer_type),
-        ReadRule::DescriptorTexelViews => descriptor(memory, frame, is_texel_type),
+        ReadRule::DescriptorImages => descriptor(memory, frame, is_image),
+        ReadRule::DescriptorBuffers => descriptor(memory, frame, is_buffer),
+        ReadRule::DescriptorTexelViews => descriptor(memory, frame, is_texel_view),
         ReadRule::ViewportDepths => (flag(memory, frame, "viewportScissor2D")).into(),
         ReadRule::RenderingColors => rendering_colors(memory, facts, frame),
         ReadRule::DecodedTiles => (!is_encoding(frame)).into(),
@@ -230,34 +232,20 @@ pub(crate) fn own_stages<M: Memory>(memory: &M, frame: &Frame<'_>) -> u32 {
         .fold(0, |stages, stage| stages | stage)
 }
 
-fn descriptor<M: Memory>(memory: &M, frame: &Frame<'_>, is_wanted: fn(DescriptorType) -> bool) -> Verdict {
+/// Whether a write of descriptors reads elements of a kind.
+fn descriptor<M: Memory>(memory: &M, frame: &Frame<'_>, is_wanted: fn(Element) -> bool) -> Verdict {
     let ty = frame.field("descriptorType").and_then(|at| memory.u32(at));
-    ty.map(|it| is_wanted(DescriptorType(it as i32))).into()
+    ty.map(|it| template::element(DescriptorType(it as i32)).is_some_and(is_wanted)).into()
 }
 
-fn is_image_type(ty: DescriptorType) -> bool {
-    matches!(
-        ty,
-        DescriptorType::SAMPLER
-            | DescriptorType::COMBINED_IMAGE_SAMPLER
-            | DescriptorType::SAMPLED_IMAGE
-            | DescriptorType::STORAGE_IMAGE
-            | DescriptorType::INPUT_ATTACHMENT
-            | DescriptorType::SAMPLE_WEIGHT_IMAGE_QCOM
-            | DescriptorType::BLOCK_MATCH_IMAGE_QCOM
-    )
+fn is_image(element: Element) -> bool {
+    matches!(element, Element::Struct(layout) if std::ptr::eq(layout, &DESCRIPTOR_IMAGE_INFO_LAYOUT))
 }
 
-fn is_buffer_type(ty: DescriptorType) -> bool {
-    matches!(
-        ty,
-        DescriptorType::UNIFORM_BUFFER
-            | DescriptorType::STORAGE_BUFFER
-            | DescriptorType::UNIFORM_BUFFER_DYNAMIC
-            | DescriptorType::STORAGE_BUFFER_DYNAMIC
-    )
+fn is_buffer(element: Element) -> bool {
+    matches!(element, Element::Struct(layout) if std::ptr::eq(layout, &DESCRIPTOR_BUFFER_INFO_LAYOUT))
 }
 
-fn is_texel_type(ty: DescriptorType) -> bool {
-    matches!(ty, DescriptorType::UNIFORM_TEXEL_BUFFER | DescriptorType::STORAGE_TEXEL_BUFFER)
+fn is_texel_view(element: Element) -> bool {
+    matches!(element, Element::Handle(HandleType::BufferView))
 }

@@ -134,12 +134,14 @@ pub enum Work {
         at: u32,
         count: u32,
         ty: HandleType,
+        access: Access,
     },
     /// A 64-bit handle with its `VkObjectType` or `VkDebugReportObjectTypeEXT` beside it.
     TypedHandle {
         at: u32,
         ty: Place,
         numbering: ObjectNumbering,
+        access: Access,
     },
     Pointer {
         at: u32,
@@ -189,6 +191,14 @@ impl Work {
     }
 }
 
+/// Whether other threads may use an object during the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    Shared,
+    /// The parameter is externally synchronized, always or under conditions that the specification tells in prose.
+    Exclusive,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectNumbering {
     /// `VkObjectType`.
@@ -216,6 +226,8 @@ pub struct Pointer {
     pub direction: Direction,
     /// A sibling with the distance in bytes between elements in C memory; records are dense.
     pub stride: Option<Place>,
+    /// Of the objects behind it, where they are handles.
+    pub access: Access,
 }
 
 /// What one element behind a pointer is.

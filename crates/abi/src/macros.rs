@@ -31,7 +31,7 @@ macro_rules! command_table {
                 Self::ALL.get(usize::from(number)).copied()
             }
 
-            pub fn desc(self) -> &'static CommandDesc {
+            pub const fn desc(self) -> &'static CommandDesc {
                 COMMANDS[self as usize]
             }
         }

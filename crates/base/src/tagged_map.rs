@@ -100,6 +100,15 @@ impl TaggedMap {
         Some(value)
     }
 
+    /// All keys and values, in no order.
+    pub fn entries_unsorted(&self) -> Vec<(u64, u64)> {
+        let _writer = self.lock();
+        let all = self.table().slots.iter();
+        all.map(|it| (it.key.load(Ordering::Relaxed), it.value.load(Ordering::Relaxed)))
+            .filter(|it| it.0 != EMPTY && it.0 != DEAD)
+            .collect()
+    }
+
     pub fn len(&self) -> usize {
         self.lock().live
     }

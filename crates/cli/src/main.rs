@@ -5,13 +5,18 @@
 mod catalog;
 mod commands;
 mod describe;
+mod driver_files;
 mod findings;
 #[rustfmt::skip]
 mod generated;
 mod layer_files;
+mod libraries;
 mod nearest;
 mod probe;
+mod program;
 mod remedy;
+mod report;
+mod summary;
 mod text;
 
 use std::process::ExitCode;
@@ -29,7 +34,7 @@ Exit codes:
   0  all is well
   1  something was found: a part is missing or broken, or the program under test is wrong
   2  lavascope failed, or was asked for something that does not exist
-`run` gives the program's own code where that is not 0";
+`run` gives the program's own code where that is not 0 (128 and more: a signal)";
 
 /// Shows what a Vulkan program really does, and where it is wrong.
 #[derive(Parser)]
@@ -64,6 +69,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Fine) => ExitCode::from(0),
         Ok(Outcome::Found) => ExitCode::from(1),
         Ok(Outcome::Program(code)) => ExitCode::from(code),
+        Ok(Outcome::Failed) => ExitCode::from(2),
         Err(error) => {
             eprintln!("lavascope: {error:#}");
             ExitCode::from(2)

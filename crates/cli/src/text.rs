@@ -14,6 +14,10 @@ impl Paint {
         Paint { is_on: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() }
     }
 
+    pub(crate) fn for_stderr() -> Paint {
+        Paint { is_on: io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() }
+    }
+
     pub(crate) fn bold(self, text: impl Display) -> String {
         self.with("1", text)
     }
@@ -56,6 +60,11 @@ pub(crate) fn emit(text: &str) -> anyhow::Result<()> {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
     }
+}
+
+/// Writes to stderr. Where nobody can be told there is nobody to tell that to either.
+pub(crate) fn tell(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 /// Writes `value` as JSON.

@@ -1,49 +1,10 @@
-//! `run`, `env` and `layer`: a program sees the layer, and its exit code is ours.
+//! `run`, `env` and `layer`: a program sees the layer and the driver that it was promised.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod common;
 
-/// The program with a home of its own, so that nothing of the user's is touched.
-fn lavascope(home: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lavascope"));
-    for variable in ["XDG_RUNTIME_DIR", "XDG_DATA_HOME", "VK_LAYER_PATH", "VK_ADD_LAYER_PATH", "VK_INSTANCE_LAYERS"] {
-        command.env_remove(variable);
-    }
-    // The library of this build; one beside the program may be older.
-    let library = Path::new(env!("CARGO_BIN_EXE_lavascope")).with_file_name("deps").join("libVkLayer_lavascope.so");
-    command.env("HOME", home).env("XDG_CACHE_HOME", home.join("cache")).env("LAVASCOPE_LAYER_LIBRARY", library);
-    command
-}
+use std::path::Path;
 
-fn home(name: &str) -> PathBuf {
-    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    std::fs::create_dir_all(&home).expect("a folder for the test");
-    home
-}
-
-fn output(command: &mut Command) -> Output {
-    command.output().expect("the program starts")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-#[test]
-fn the_programs_exit_code_is_kept() {
-    let home = home("exit-code");
-    let code = |script: &str| output(lavascope(&home).args(["run", "--", "sh", "-c", script])).status.code();
-    assert_eq!(code("exit 0"), Some(0));
-    assert_eq!(code("exit 37"), Some(37));
-    assert_eq!(code("kill -9 $$"), Some(137));
-}
-
-#[test]
-fn a_program_that_does_not_exist_is_named() {
-    let output = output(lavascope(&home("no-program")).args(["run", "--", "no-such-program-here"]));
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("no-such-program-here"), "{}", text(&output.stderr));
-}
+use common::{home, lavascope, output, text};
 
 #[test]
 fn the_program_is_told_of_the_layer_beside_its_own() {
@@ -61,9 +22,58 @@ fn env_prints_what_run_sets() {
     let home = home("env");
     let lines = text(&output(lavascope(&home).args(["env", "--as-khronos"])).stdout);
     assert!(lines.contains("export VK_INSTANCE_LAYERS='VK_LAYER_KHRONOS_validation'\n"), "{lines}");
-    let refused = output(lavascope(&home).args(["env", "--sync"]));
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).contains("does not exist yet"));
+}
+
+/// Folders may have any name that a user gives them.
+#[test]
+fn a_shell_evaluates_what_env_prints() {
+    let home = home("it's a \"home\" for $HOME `x` \\");
+    let program = env!("CARGO_BIN_EXE_lavascope");
+    for shell in ["sh", "bash"] {
+        let script = "eval \"$(\"$0\" env)\" && cat \"$VK_ADD_LAYER_PATH\"/VkLayer_lavascope.json";
+        let environment = lavascope(&home);
+        let mut command = std::process::Command::new(shell);
+        command.args(["-c", script, program]);
+        for (name, value) in environment.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        let output = output(&mut command);
+        assert!(text(&output.stdout).contains("VK_LAYER_LAVASCOPE_inspect"), "{shell}: {}", text(&output.stderr));
+    }
+}
+
+/// A program that wants the real Khronos layer must not get ours because somebody once asked for it.
+#[test]
+fn the_khronos_name_is_only_there_when_asked_for() {
+    let home = home("khronos");
+    let listed = |arguments: &[&str]| {
+        let script = "ls ${VK_ADD_LAYER_PATH%%:*}; echo $VK_INSTANCE_LAYERS";
+        let mut command = lavascope(&home);
+        command.args(["run", "--exit-code", "app"]).args(arguments).args(["--", "sh", "-c", script]);
+        text(&output(&mut command).stdout)
+    };
+    assert_eq!(listed(&["--as-khronos"]), "VkLayer_khronos_validation.json\nVK_LAYER_KHRONOS_validation\n");
+    assert_eq!(listed(&[]), "VkLayer_lavascope.json\nVK_LAYER_LAVASCOPE_inspect\n");
+}
+
+/// The manifest names the library, here a stand-in, and the loader is left no other driver.
+#[test]
+fn the_null_driver_is_the_only_one() {
+    let home = home("null-driver");
+    // Any library for this machine will do.
+    let library = home.join("liblavascope_null_driver.so");
+    let layer = Path::new(env!("CARGO_BIN_EXE_lavascope")).with_file_name("deps").join("libVkLayer_lavascope.so");
+    std::fs::copy(layer, &library).expect("the layer is built");
+    let script = "cat $VK_DRIVER_FILES; [ $VK_DRIVER_FILES = $VK_ICD_FILENAMES ]";
+    let arguments = ["run", "--null-driver", "--exit-code", "app", "--", "sh", "-c", script];
+    let output = output(lavascope(&home).env("LAVASCOPE_NULL_DRIVER_LIBRARY", &library).args(arguments));
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let manifest: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a manifest");
+    assert_eq!(manifest["ICD"]["library_path"], library.display().to_string());
+    assert_eq!(manifest["ICD"]["api_version"].as_str().map(|it| &it[..2]), Some("1."));
 }
 
 #[test]
@@ -76,15 +86,6 @@ fn the_layer_is_installed_and_uninstalled() {
     assert!(!manifest.exists());
     let again = output(lavascope(&home).args(["layer", "uninstall"]));
     assert!(text(&again.stdout).contains("not installed"));
-}
-
-#[test]
-fn a_missing_library_is_named_with_the_way_to_mend_it() {
-    let output = output(
-        lavascope(&home("no-library")).env("LAVASCOPE_LAYER_LIBRARY", "/no/such.so").args(["run", "--", "true"]),
-    );
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("/no/such.so"), "{}", text(&output.stderr));
 }
 
 /// The loader finds the layer, takes it into the chain, and creates an instance and lists devices through it.
@@ -123,4 +124,44 @@ fn calls_are_printed_into_a_file() {
     assert!(calls.contains("vkDestroyInstance\n  instance = VkInstance#0\n"), "{calls}");
     assert!(!calls.contains("#unknown"), "{calls}");
     assert!(!calls.contains("bug of ours"), "{calls}");
+}
+
+/// The layer of this build reports from every process that a script starts, and all of it is merged.
+#[test]
+fn every_process_of_a_real_program_reports() {
+    let home = home("processes");
+    let (file, program) = (home.join("report.json"), env!("CARGO_BIN_EXE_lavascope"));
+    let script = "\"$0\" doctor-probe && \"$0\" doctor-probe";
+    let mut command = lavascope(&home);
+    command.args(["run", "--stats", "--json"]).arg(&file).args(["--", "sh", "-c", script, program]);
+    let output = output(&mut command);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let document: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).expect("written")).expect("JSON");
+    let processes = document["processes"].as_array().expect("a list");
+    assert_eq!(processes.len(), 2, "{document:#}");
+    for process in processes {
+        assert_eq!(process["program"], program, "{document:#}");
+        assert_eq!(process["has_ended"], true, "{document:#}");
+        assert_eq!(process["stats"]["by_command"]["vkCreateInstance"], 1, "{document:#}");
+        assert_eq!(process["stats"]["by_command"]["vkDestroyInstance"], 1, "{document:#}");
+    }
+    assert_eq!(document["stats"]["by_command"]["vkCreateInstance"], 2, "{document:#}");
+}
+
+/// With the driver of this build: it answers through the loader and through the layer, and no other does.
+#[test]
+fn a_program_sees_the_null_driver_and_no_other() {
+    let home = home("real-null-driver");
+    let program = env!("CARGO_BIN_EXE_lavascope");
+    let library = Path::new(program).with_file_name("deps").join("liblavascope_null_driver.so");
+    let mut command = lavascope(&home);
+    command.env("LAVASCOPE_NULL_DRIVER_LIBRARY", library);
+    command.args(["run", "--null-driver", "--", program, "doctor-probe"]);
+    let output = output(&mut command);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let stdout = text(&output.stdout);
+    let told: serde_json::Value = serde_json::from_str(stdout.lines().last().unwrap_or_default()).expect("JSON");
+    let devices = told["told"]["devices"].as_array().expect("a list");
+    assert_eq!(devices.len(), 1, "{told:#}");
+    assert!(devices[0]["name"].as_str().is_some_and(|it| it.to_lowercase().contains("null")), "{told:#}");
 }

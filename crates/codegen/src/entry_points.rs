@@ -1,15 +1,15 @@
-//! Emits the dispatch tables of `layer` and the entry points of `null-driver`.
+//! Emits the dispatch tables and shims of `layer`.
 
 use std::path::PathBuf;
 
 use crate::Files;
+use crate::marshal;
 use crate::model::*;
 use crate::names;
 use crate::text::Text;
 
 pub(crate) fn emit(model: &Model, files: &mut Files) {
     files.insert(PathBuf::from("crates/layer/src/generated/mod.rs"), dispatch_tables(model));
-    files.insert(PathBuf::from("crates/null-driver/src/generated/mod.rs"), default_entry_points(model));
 }
 
 /// One table per level, and a shim for every command.
@@ -37,7 +37,7 @@ fn dispatch_tables(model: &Model) -> String {
     text.finish()
 }
 
-/// One line per command: its name, its level, its parameters and its result.
+/// One line per command: its name, its level, how it is packed, whether it has outputs, its parameters and result.
 fn shims(model: &Model, text: &mut Text) {
     text.blank();
     text.line("shims! {");
@@ -48,28 +48,9 @@ fn shims(model: &Model, text: &mut Text) {
         let result = if it.result_type.is_empty() { "()" } else { &it.result_type };
         let name = names::snake(&it.rust_name);
         let head = format!("{name}: {}, {}, Fn{}, {level}", it.rust_name, it.parameters.rust_name, it.rust_name);
-        text.line(format!("    {head} = fn({}) -> {result};", parameters.join(", ")));
+        let straight = if marshal::is_straight(it) { format!("straight::{name}") } else { String::new() };
+        let leave = if it.outputs.is_some() { "Leaves" } else { "Silent" };
+        text.line(format!("    {head}, [{straight}], {leave} = fn({}) -> {result};", parameters.join(", ")));
     }
     text.line("}");
-}
-
-/// Every command as a function that succeeds and does nothing; those that do something are written by hand.
-fn default_entry_points(model: &Model) -> String {
-    let mut text = Text::rust("null-driver", "entry_points");
-    text.blank();
-    text.line("use lavascope_abi::*;");
-    text.blank();
-    text.line("default_entry_points! {");
-    for it in model.commands.values() {
-        let parameters: Vec<&str> = it.parameters.fields.iter().map(|it| it.rust_type.as_str()).collect();
-        let result = if it.result_type.is_empty() { "()" } else { &it.result_type };
-        text.line(format!(
-            "    {}: Fn{} = fn({}) -> {result};",
-            names::snake(&it.rust_name),
-            it.rust_name,
-            parameters.join(", ")
-        ));
-    }
-    text.line("}");
-    text.finish()
 }

@@ -2,7 +2,7 @@
 //!
 //! Spec: the C ABI of 64-bit little-endian targets, where every type is aligned to its size.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lavascope_registry::{self as registry, Registry};
 
@@ -17,6 +17,8 @@ pub(crate) struct Layouts<'r> {
     pub(crate) registry: &'r Registry,
     pub(crate) done: BTreeMap<String, Layout>,
     pub(crate) errors: Vec<CodegenError>,
+    /// Structures and members that a parameter names as externally synchronized.
+    exclusive: BTreeSet<(String, String)>,
 }
 
 /// A type by value.
@@ -39,7 +41,7 @@ pub(crate) struct Owner<'a> {
 
 impl<'r> Layouts<'r> {
     pub(crate) fn new(registry: &'r Registry) -> Self {
-        Layouts { registry, done: BTreeMap::new(), errors: Vec::new() }
+        Layouts { registry, done: BTreeMap::new(), errors: Vec::new(), exclusive: exclusive_members(registry) }
     }
 
     pub(crate) fn error(&mut self, item: &str, problem: &str) {
@@ -133,8 +135,18 @@ impl<'r> Layouts<'r> {
             ty: value.ty,
             count,
             optional: field.optional.first().copied().unwrap_or(false),
-            extern_sync: field.extern_sync != registry::ExternSync::No,
+            extern_sync: self.is_exclusive(owner, field),
         });
+    }
+
+    /// Whether the application must have the object of a field to itself during the call.
+    pub(crate) fn is_exclusive(&self, owner: &Owner<'_>, field: &registry::Field) -> bool {
+        match field.extern_sync {
+            registry::ExternSync::Always | registry::ExternSync::Maybe => true,
+            // Said of a member behind the parameter instead.
+            registry::ExternSync::Of(_) => false,
+            registry::ExternSync::No => self.exclusive.contains(&(owner.name.to_owned(), field.name.clone())),
+        }
     }
 
     /// Bit fields share 32-bit words, from the lowest bit up.
@@ -266,7 +278,12 @@ impl<'r> Layouts<'r> {
                     layout.work.push(Work::Text { at: field.at, size: field.size });
                 }
                 Ty::Handle(ty) => {
-                    layout.work.push(Work::Handles { at: field.at, count: field.count, ty: ty.clone() });
+                    layout.work.push(Work::Handles {
+                        at: field.at,
+                        count: field.count,
+                        ty: ty.clone(),
+                        exclusive: field.extern_sync,
+                    });
                 }
                 Ty::TypedHandle => self.add_typed_handle(owner, source, field, &fields, &mut layout.work),
                 Ty::Chain => layout.work.push(Work::Chain { at: field.at }),
@@ -310,7 +327,7 @@ impl<'r> Layouts<'r> {
             Some(ty) => {
                 let is_report = matches!(&ty.ty, Ty::Enum(name) if name == "VkDebugReportObjectTypeEXT");
                 let place = Place { through: None, at: ty.at, width: 4 };
-                work.push(Work::TypedHandle { at: field.at, ty: place, is_report });
+                work.push(Work::TypedHandle { at: field.at, ty: place, is_report, exclusive: field.extern_sync });
             }
             None => self.error(owner.name, &format!("no sibling `{sibling}` for `{}`", field.c_name)),
         }
@@ -369,7 +386,7 @@ impl<'r> Layouts<'r> {
                     (inner.work, inner.gaps)
                 }
                 Ty::Pointer(pointer) => (vec![Work::Pointer { at: 0, pointer: pointer.clone() }], vec![]),
-                Ty::Handle(ty) => (vec![Work::Handles { at: 0, count: 1, ty: ty.clone() }], vec![]),
+                Ty::Handle(ty) => (vec![Work::Handles { at: 0, count: 1, ty: ty.clone(), exclusive: false }], vec![]),
                 _ => (vec![], vec![]),
             };
             cases.push(Case {
@@ -390,13 +407,21 @@ impl<'r> Layouts<'r> {
             Place { through: None, at, width }
         };
         let len = Len::At(place("valueCount", 4));
-        let pointer = |to| Pointer { to, len: len.clone(), read: Read::Always, direction: Direction::In, stride: None };
+        let pointer = |to| Pointer {
+            to,
+            len: len.clone(),
+            read: Read::Always,
+            direction: Direction::In,
+            stride: None,
+            exclusive: false,
+        };
         let text = Pointer {
             to: Target::Text,
             len: Len::Terminated,
             read: Read::Always,
             direction: Direction::In,
             stride: None,
+            exclusive: false,
         };
         let case = |values: &[i64], to| Case {
             values: values.to_vec(),
@@ -505,13 +530,28 @@ fn add_keep(layouts: &mut Layouts<'_>, owner: &Owner<'_>, layout: &mut Layout) {
     layout.keep = keep;
 }
 
+/// Members that parameters name by a path, like `pDescriptorWrites[].dstSet`.
+fn exclusive_members(registry: &Registry) -> BTreeSet<(String, String)> {
+    let parameters = registry.commands.values().flat_map(|it| &it.parameters);
+    let member = |it: &registry::Field| match &it.extern_sync {
+        registry::ExternSync::Of(path) => {
+            let member = path.rsplit(['.', '>']).next().unwrap_or_default();
+            Some((registry.resolve(&it.ty.base).to_owned(), member.to_owned()))
+        }
+        _ => None,
+    };
+    parameters.filter_map(member).collect()
+}
+
 impl Work {
     /// The same work inside an owner that begins `by` bytes earlier.
     pub(crate) fn shifted(&self, by: u32) -> Work {
         match self.clone() {
             Work::Chain { at } => Work::Chain { at: at + by },
-            Work::Handles { at, count, ty } => Work::Handles { at: at + by, count, ty },
-            Work::TypedHandle { at, ty, is_report } => Work::TypedHandle { at: at + by, ty: ty.shifted(by), is_report },
+            Work::Handles { at, count, ty, exclusive } => Work::Handles { at: at + by, count, ty, exclusive },
+            Work::TypedHandle { at, ty, is_report, exclusive } => {
+                Work::TypedHandle { at: at + by, ty: ty.shifted(by), is_report, exclusive }
+            }
             Work::Pointer { at, pointer } => Work::Pointer { at: at + by, pointer: Box::new(pointer.shifted(by)) },
             Work::Opaque { at } => Work::Opaque { at: at + by },
             Work::Text { at, size } => Work::Text { at: at + by, size },

@@ -17,6 +17,7 @@ mod layout;
 mod marshal;
 mod model;
 mod names;
+mod null_driver;
 mod overrides;
 mod pointers;
 mod tables;
@@ -54,6 +55,7 @@ pub fn emit(registry: &Registry, vulkanalia: &str) -> Result<Files, Vec<CodegenE
     event::emit(registry, &model, &mut files);
     marshal::emit(&model, &mut files);
     entry_points::emit(&model, &mut files);
+    null_driver::emit(registry, &model, &mut files);
     coverage::emit(registry, &model, &mut files);
     let path = PathBuf::from("crates/abi/tests/generated/vulkanalia.rs");
     files.insert(path, vulkanalia::emit(vulkanalia, &field_names(&model)));

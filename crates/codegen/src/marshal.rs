@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use crate::Files;
 use crate::model::*;
 use crate::names;
+use crate::tables::access;
 use crate::text::Text;
 
 /// Commands with pointers that programs record most.
@@ -41,6 +42,7 @@ const HOT: &[&str] = &[
 pub(crate) fn emit(model: &Model, files: &mut Files) {
     let mut text = Text::rust("marshal", "marshal");
     text.blank();
+    text.line("use lavascope_abi::desc::Access;");
     text.line("use lavascope_abi::*;");
     text.blank();
     text.line("use crate::pack::Ids;");
@@ -49,9 +51,7 @@ pub(crate) fn emit(model: &Model, files: &mut Files) {
     let mut structures = BTreeSet::new();
     let mut commands = Vec::new();
     for command in model.commands.values() {
-        let is_hot = HOT.contains(&command.c_name.as_str());
-        let is_plain = command.c_name.starts_with("vkCmd") && !command.parameters.leads_on();
-        if !(is_hot || is_plain) || command.parameters.work.iter().any(|it| !is_simple(it)) {
+        if !is_straight(command) {
             continue;
         }
         for it in &command.parameters.work {
@@ -68,6 +68,13 @@ pub(crate) fn emit(model: &Model, files: &mut Files) {
     }
     emit_dispatch(&commands, &mut body);
     files.insert(PathBuf::from("crates/marshal/src/generated/mod.rs"), text.finish() + &body);
+}
+
+/// Whether a command is packed in a straight line.
+pub(crate) fn is_straight(command: &Command) -> bool {
+    let is_hot = HOT.contains(&command.c_name.as_str());
+    let is_plain = command.c_name.starts_with("vkCmd") && !command.parameters.leads_on();
+    (is_hot || is_plain) && command.parameters.work.iter().all(is_simple)
 }
 
 /// What a straight line can do.
@@ -183,14 +190,15 @@ fn finish(layout: &Layout, model: &Model, indent: usize) -> String {
         let field = |at: u32| layout.fields.iter().find(|it| it.at == at);
         match work {
             Work::Chain { at } => line(format!("lines.word(at + {at}, 0);")),
-            Work::Handles { at, ty, .. } => {
+            Work::Handles { at, ty, exclusive, .. } => {
                 let ty = names::type_name(ty);
                 // Handles inside inline structures have no field of their own here.
                 let value = match field(*at).map(|it| (&it.ty, &it.rust_name)) {
                     Some((Ty::Handle(_), name)) => format!("it.{name}.0"),
                     _ => format!("lines.read(at + {at})"),
                 };
-                line(format!("lines.handle(at + {at}, HandleType::{ty}, {value});"));
+                let access = access(*exclusive);
+                line(format!("lines.handle(at + {at}, HandleType::{ty}, {value}, {access});"));
             }
             Work::Pointer { at, pointer } => {
                 let name = field(*at).map_or("", |it| it.rust_name.as_str());
@@ -199,7 +207,8 @@ fn finish(layout: &Layout, model: &Model, indent: usize) -> String {
                     Target::Values(size, ..) => format!("lines.values(at + {at}, it.{name}.0, {count} * {size});"),
                     Target::Handle(ty) => {
                         let ty = names::type_name(ty);
-                        format!("lines.handles(at + {at}, it.{name}.0, {count}, HandleType::{ty});")
+                        let access = access(pointer.exclusive);
+                        format!("lines.handles(at + {at}, it.{name}.0, {count}, HandleType::{ty}, {access});")
                     }
                     Target::Struct(inner) => {
                         debug_assert!(model.layouts.contains_key(inner), "structures are in the model");

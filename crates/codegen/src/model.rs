@@ -86,8 +86,8 @@ pub(crate) enum Ty {
 #[derive(Clone)]
 pub(crate) enum Work {
     Chain { at: u32 },
-    Handles { at: u32, count: u32, ty: String },
-    TypedHandle { at: u32, ty: Place, is_report: bool },
+    Handles { at: u32, count: u32, ty: String, exclusive: bool },
+    TypedHandle { at: u32, ty: Place, is_report: bool, exclusive: bool },
     Pointer { at: u32, pointer: Box<Pointer> },
     Opaque { at: u32 },
     Text { at: u32, size: u32 },
@@ -129,6 +129,7 @@ pub(crate) struct Pointer {
     pub(crate) read: Read,
     pub(crate) direction: Direction,
     pub(crate) stride: Option<Place>,
+    pub(crate) exclusive: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

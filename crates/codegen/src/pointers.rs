@@ -51,7 +51,8 @@ fn pointer(
     let read = if level == 0 { read(layouts, owner, how) } else { Read::Always };
     let direction = direction(layouts, owner, field, how);
     let stride = field.stride.as_deref().and_then(|it| place(layouts, owner, &[it.to_owned()]));
-    Pointer { to, len, read, direction, stride }
+    let exclusive = layouts.is_exclusive(owner, field);
+    Pointer { to, len, read, direction, stride, exclusive }
 }
 
 /// `void**` and pointers to incomplete types.

@@ -88,12 +88,17 @@ pub(crate) fn place_text(it: &Place) -> String {
 fn work(work: &Work) -> String {
     match work {
         Work::Chain { at } => format!("Work::Chain {{ at: {at} }}"),
-        Work::Handles { at, count, ty } => {
-            format!("Work::Handles {{ at: {at}, count: {count}, ty: {} }}", handle(ty))
+        Work::Handles { at, count, ty, exclusive } => {
+            let access = access(*exclusive);
+            format!("Work::Handles {{ at: {at}, count: {count}, ty: {}, access: {access} }}", handle(ty))
         }
-        Work::TypedHandle { at, ty, is_report } => {
+        Work::TypedHandle { at, ty, is_report, exclusive } => {
+            let access = access(*exclusive);
             let numbering = if *is_report { "DebugReport" } else { "ObjectType" };
-            format!("Work::TypedHandle {{ at: {at}, ty: {}, numbering: ObjectNumbering::{numbering} }}", place(ty))
+            format!(
+                "Work::TypedHandle {{ at: {at}, ty: {}, numbering: ObjectNumbering::{numbering}, access: {access} }}",
+                place(ty)
+            )
         }
         Work::Pointer { at, pointer: it } => format!("Work::Pointer {{ at: {at}, pointer: &{} }}", pointer(it)),
         Work::Opaque { at } => format!("Work::Opaque {{ at: {at} }}"),
@@ -134,11 +139,16 @@ fn pointer(it: &Pointer) -> String {
     };
     let stride = it.stride.as_ref().map_or("None".to_owned(), |it| format!("Some({})", place(it)));
     format!(
-        "Pointer {{ to: {}, len: {}, read: {}, direction: Direction::{direction}, stride: {stride} }}",
+        "Pointer {{ to: {}, len: {}, read: {}, direction: Direction::{direction}, stride: {stride}, access: {} }}",
         target(&it.to),
         len(&it.len),
         read(&it.read),
+        access(it.exclusive),
     )
+}
+
+pub(crate) fn access(exclusive: bool) -> &'static str {
+    if exclusive { "Access::Exclusive" } else { "Access::Shared" }
 }
 
 fn target(target: &Target) -> String {

@@ -8,7 +8,7 @@
 //! word 1   bits  0..40  call number within the thread
 //!          bits 40..64  number of touches
 //! image    parameters (enter) or outputs (leave), then every block they lead to, depth first
-//! touches  one word for each handle of the image that has one: thread (24 bits), call number (40 bits)
+//! touches  one word for each call of another thread that must be complete first: thread (24 bits), call (40 bits)
 //! ```
 //!
 //! A record is relocatable: offsets count from its first byte. Everything is little-endian.
@@ -20,6 +20,8 @@ pub const HEAD_SIZE: usize = 16;
 
 /// Calls of one thread are counted up to this.
 pub const CALL_MAX: u64 = (1 << 40) - 1;
+/// Where the number of touches begins in the second word.
+pub const TOUCHES_SHIFT: u32 = 40;
 /// A record holds at most this many touches.
 pub const TOUCHES_MAX: u32 = (1 << 24) - 1;
 
@@ -80,7 +82,7 @@ impl Head {
             kind: (first >> 48) as u8,
             remarks: (first >> 56) as u8,
             call: second & CALL_MAX,
-            touches: (second >> 40) as u32,
+            touches: (second >> TOUCHES_SHIFT) as u32,
         }
     }
 
@@ -89,7 +91,7 @@ impl Head {
             | u64::from(self.command) << 32
             | u64::from(self.kind) << 48
             | u64::from(self.remarks) << 56;
-        [first, self.call & CALL_MAX | u64::from(self.touches) << 40]
+        [first, self.call & CALL_MAX | u64::from(self.touches) << TOUCHES_SHIFT]
     }
 
     /// Bytes of the whole record, the touches included.
@@ -144,7 +146,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The call that last changed an object before this one: who must come first in a replay.
+/// A call of another thread that comes before: it changed an object that this one uses, or a barrier asked for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touch {
     pub thread: u32,

@@ -2,7 +2,7 @@
 //!
 //! They are not part of the registry. Spec: the loader's "Layer Interface", version 2.
 
-use lavascope_abi::{FnPtr, Instance, Opaque, Ptr, Result};
+use lavascope_abi::{FnPtr, Opaque, Ptr, Result};
 
 /// The version of the interface that we speak.
 pub(crate) const INTERFACE_VERSION: u32 = 2;
@@ -62,9 +62,4 @@ pub(crate) unsafe fn ask(get: GetProcAddr, handle: u64, name: &std::ffi::CStr) -
     let name = Ptr::new(name.as_ptr().expose_provenance() as u64);
     // SAFETY: the caller says so.
     unsafe { get(handle, name) }
-}
-
-/// An instance as the loader's functions take it.
-pub(crate) fn raw(instance: Instance) -> u64 {
-    instance.0
 }

@@ -1,4 +1,4 @@
-//! The Vulkan layer: loader negotiation, dispatch, and today a watcher that prints calls.
+//! The Vulkan layer: loader negotiation, dispatch, settings, messages, and records of every call.
 //!
 //! `libVkLayer_lavascope.so` answers as `VK_LAYER_LAVASCOPE_inspect`. A dispatch table holds the next functions in
 //! the chain; it is filled once per instance or device, through the next `vkGet*ProcAddr`. A function that goes by
@@ -9,18 +9,29 @@
 #[macro_use]
 mod macros;
 
+mod application;
+mod calls;
 mod chain;
+mod device;
+mod dispatch;
 mod entry;
+mod enumerate;
 mod fence;
 #[rustfmt::skip]
 mod generated;
+mod hub;
+mod instance;
 mod interface;
-mod knowledge;
-mod objects;
+mod messages;
+mod names;
+mod order;
+mod print;
+mod report;
 mod shim;
-mod watch;
+mod stats;
 
 pub use entry::vkNegotiateLoaderLayerInterfaceVersion;
+pub use enumerate::INSTANCE_EXTENSIONS;
 pub use generated::{DeviceTable, InstanceTable};
 
 #[cfg(test)]

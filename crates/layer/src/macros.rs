@@ -27,30 +27,52 @@ macro_rules! dispatch_table {
     };
 }
 
-/// Defines a function per command that shows the call to the watcher and passes it on.
+/// Defines a function per command that tells whoever listens, and passes the call on.
 macro_rules! shims {
-    ($($name:ident: $command:ident, $params:ident, $ty:ident, $level:ident = fn($first:ident: $first_ty:ty $(, $parameter:ident: $parameter_ty:ty)*) -> $result:ty;)*) => {
-        $(unsafe extern "system" fn $name<const CHAIN: usize>($first: $first_ty $(, $parameter: $parameter_ty)*) -> $result {
+    ($($name:ident: $command:ident, $params:ident, $ty:ident, $level:ident, [$($straight:path)?], $leave:ident = fn($first:ident: $first_ty:ty $(, $parameter:ident: $parameter_ty:ty)*) -> $result:ty;)*) => {
+        $(unsafe extern "system" fn $name($first: $first_ty $(, $parameter: $parameter_ty)*) -> $result {
             // SAFETY: the first parameter is a dispatchable handle that is alive, by the command's valid usage.
-            let Some(next) = (unsafe { $level::<CHAIN>($first.0) }).and_then(|it| it.table.$name) else {
-                return Default::default();
-            };
+            let Some(owner) = (unsafe { $level($first.0) }) else { return Default::default() };
+            let Some(next) = owner.table.$name else { return Default::default() };
             let params = $params { $first $(, $parameter)* };
+            let order = const { Order::of(Command::$command) };
             // SAFETY: these are the parameters of this command, valid as the specification demands.
-            unsafe { enter(Command::$command, &params) };
+            let entered = unsafe { enter!(owner, $command, order, &params, $($straight)?) };
             // SAFETY: the application's own parameters, for the function of that name.
             let result = unsafe { next($first $(, $parameter)*) };
             // SAFETY: the same parameters, after the call returned.
-            unsafe { leave(Command::$command, &params, result.bits()) };
+            unsafe { leave!($leave, entered, owner, $command, order, &params, result) };
             result
         })*
 
-        /// The function that stands in for a command while somebody watches; null for one that has none.
-        pub(crate) fn shim<const CHAIN: usize>(command: Command) -> FnPtr {
+        /// The function that stands in for a command while somebody listens; null for one that has none.
+        pub(crate) fn shim(command: Command) -> FnPtr {
             match command {
-                $(Command::$command => FnPtr(($name::<CHAIN> as $ty as *const ()).expose_provenance() as u64),)*
+                $(Command::$command => FnPtr(($name as $ty as *const ()).expose_provenance() as u64),)*
                 _ => FnPtr::default(),
             }
         }
+    };
+}
+
+/// Packs a command in straight lines; without such code the walker does it.
+macro_rules! enter {
+    ($owner:ident, $command:ident, $order:ident, $params:expr,) => {
+        enter_walking($owner.names(), Command::$command, $order, std::ptr::from_ref($params).cast())
+    };
+    ($owner:ident, $command:ident, $order:ident, $params:expr, $straight:path) => {
+        enter($owner.names(), Command::$command, $order, $params, |stream, look, call, params| {
+            $straight(stream, look, call, params)
+        })
+    };
+}
+
+/// A command without outputs, result included, has little to say when it returns.
+macro_rules! leave {
+    (Leaves, $entered:ident, $owner:ident, $command:ident, $order:ident, $params:expr, $result:ident) => {
+        leave($entered, $owner.names(), Command::$command, $order, std::ptr::from_ref($params).cast(), $result.bits())
+    };
+    (Silent, $entered:ident, $owner:ident, $command:ident, $order:ident, $params:expr, $result:ident) => {
+        leave_silently($entered, $order)
     };
 }

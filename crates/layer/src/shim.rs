@@ -1,48 +1,32 @@
-//! What the generated shims call: the way on, and the watcher.
+//! What the generated shims call: the way on, and what happens around a call.
 
-use std::sync::Arc;
+use lavascope_abi::{Bool32, FnPtr, Result};
 
-use lavascope_abi::{Bool32, Command, FnPtr, Result, Structure};
+use crate::device::DeviceData;
+use crate::dispatch::dispatch_key;
+use crate::entry::{WATCHED_DEVICES, WATCHED_INSTANCES};
+use crate::instance::InstanceData;
 
-use crate::entry::CHAINS;
-use crate::fence::fence;
-use crate::objects::{DeviceData, InstanceData, dispatch_key};
-use crate::watch;
+pub(crate) use crate::calls::{enter, enter_walking, leave, leave_silently};
+pub(crate) use crate::order::Order;
+pub(crate) use lavascope_marshal::straight;
 
 /// # Safety
 ///
 /// `handle` must be an instance or physical device that is alive.
-pub(crate) unsafe fn instance_of<const CHAIN: usize>(handle: u64) -> Option<Arc<InstanceData>> {
+#[inline(always)]
+pub(crate) unsafe fn instance_of(handle: u64) -> Option<&'static InstanceData> {
     // SAFETY: the caller says so.
-    CHAINS[CHAIN].instances.get(unsafe { dispatch_key(handle) })
+    WATCHED_INSTANCES.get(unsafe { dispatch_key(handle) })
 }
 
 /// # Safety
 ///
 /// `handle` must be a device, queue or command buffer that is alive.
-pub(crate) unsafe fn device_of<const CHAIN: usize>(handle: u64) -> Option<Arc<DeviceData>> {
+#[inline(always)]
+pub(crate) unsafe fn device_of(handle: u64) -> Option<&'static DeviceData> {
     // SAFETY: the caller says so.
-    CHAINS[CHAIN].devices.get(unsafe { dispatch_key(handle) })
-}
-
-/// Shows the watcher a call that is about to be passed on.
-///
-/// # Safety
-///
-/// `params` must be valid parameters of `command`.
-pub(crate) unsafe fn enter<T: Structure>(command: Command, params: &T) {
-    // SAFETY: the caller says so.
-    fence(command.desc().name, || unsafe { watch::enter(command, std::ptr::from_ref(params).cast()) }, || ());
-}
-
-/// Shows the watcher a call that returned.
-///
-/// # Safety
-///
-/// As for [`enter`], and the call must have returned `result`.
-pub(crate) unsafe fn leave<T: Structure>(command: Command, params: &T, result: u64) {
-    // SAFETY: the caller says so.
-    fence(command.desc().name, || unsafe { watch::leave(command, std::ptr::from_ref(params).cast(), result) }, || ());
+    WATCHED_DEVICES.get(unsafe { dispatch_key(handle) })
 }
 
 /// A return value, widened.

@@ -2,6 +2,7 @@
 
 use std::hint::black_box;
 
+use lavascope_abi::desc::Access;
 use lavascope_abi::*;
 use lavascope_base::TaggedMap;
 use lavascope_bench::{Bench, Suite};
@@ -16,7 +17,7 @@ struct Live(TaggedMap);
 
 impl Ids for Live {
     #[inline(always)]
-    fn id(&self, ty: HandleType, handle: u64) -> ObjectId {
+    fn id(&self, ty: HandleType, handle: u64, _access: Access) -> ObjectId {
         let id = self.0.get(handle, ty as u8).and_then(|raw| ObjectId::checked(raw, ty));
         id.unwrap_or(ObjectId::unknown(ty))
     }
@@ -120,7 +121,7 @@ fn add_packing<'a>(suite: &mut Suite<'a>, live: &'a Live) {
     let mut stream = Stream::with_capacity(STREAM_WORDS);
     let params = draw();
     suite.add(Bench {
-        name: "pack vkCmdDraw",
+        name: "pack vkCmdDraw".into(),
         limit: Some(8.0),
         bare: None,
         run: Box::new(move |times| {
@@ -134,7 +135,7 @@ fn add_packing<'a>(suite: &mut Suite<'a>, live: &'a Live) {
     let mut stream = Stream::with_capacity(STREAM_WORDS);
     let barrier = Barrier::new(40);
     suite.add(Bench {
-        name: "pack vkCmdPipelineBarrier2, 2 images",
+        name: "pack vkCmdPipelineBarrier2, 2 images".into(),
         limit: Some(35.0),
         bare: None,
         run: Box::new(move |times| {
@@ -154,7 +155,7 @@ fn add_walked<'a>(suite: &mut Suite<'a>, live: &'a Live) {
     let mut stream = Stream::with_capacity(STREAM_WORDS);
     let params = draw();
     suite.add(Bench {
-        name: "walk vkCmdDraw",
+        name: "walk vkCmdDraw".into(),
         limit: None,
         bare: None,
         run: Box::new(move |times| {
@@ -170,7 +171,7 @@ fn add_walked<'a>(suite: &mut Suite<'a>, live: &'a Live) {
     let mut stream = Stream::with_capacity(STREAM_WORDS);
     let barrier = Barrier::new(40);
     suite.add(Bench {
-        name: "walk vkCmdPipelineBarrier2, 2 images",
+        name: "walk vkCmdPipelineBarrier2, 2 images".into(),
         limit: None,
         bare: None,
         run: Box::new(move |times| {
@@ -190,7 +191,7 @@ fn add_walked<'a>(suite: &mut Suite<'a>, live: &'a Live) {
 fn add_cold<'a>(suite: &mut Suite<'a>, live: &'a Live) {
     let mut stream = Stream::with_capacity(STREAM_WORDS);
     suite.add(Bench {
-        name: "pack vkCmdDraw, cold objects",
+        name: "pack vkCmdDraw, cold objects".into(),
         limit: None,
         bare: None,
         run: Box::new(move |times| {
@@ -209,7 +210,7 @@ fn add_cold<'a>(suite: &mut Suite<'a>, live: &'a Live) {
     let mut stream = Stream::with_capacity(STREAM_WORDS);
     let barriers: Vec<Barrier> = (0..OBJECTS / 16).map(|it| Barrier::new(it * 7919 % (OBJECTS - 1))).collect();
     suite.add(Bench {
-        name: "pack vkCmdPipelineBarrier2, 2 images, cold objects",
+        name: "pack vkCmdPipelineBarrier2, 2 images, cold objects".into(),
         limit: None,
         bare: None,
         run: Box::new(move |times| {
@@ -232,7 +233,7 @@ fn add_reading<'a>(suite: &mut Suite<'a>, live: &'a Live) {
     let words = words.unwrap_or_default().to_vec();
     let copy = words.clone();
     suite.add(Bench {
-        name: "check vkCmdPipelineBarrier2, 2 images",
+        name: "check vkCmdPipelineBarrier2, 2 images".into(),
         limit: None,
         bare: None,
         run: Box::new(move |times| {
@@ -242,7 +243,7 @@ fn add_reading<'a>(suite: &mut Suite<'a>, live: &'a Live) {
         }),
     });
     suite.add(Bench {
-        name: "unpack vkCmdPipelineBarrier2, 2 images",
+        name: "unpack vkCmdPipelineBarrier2, 2 images".into(),
         limit: None,
         bare: None,
         run: Box::new(move |times| {

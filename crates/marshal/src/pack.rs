@@ -3,7 +3,7 @@
 //! The bytes of a structure are copied whole; then its work is done: padding zeroed, handles looked up, pointers
 //! followed, each target a new block at the cursor, depth first.
 
-use lavascope_abi::desc::{Blob, Case, Layout, ObjectNumbering, Pointer, Read, Span, Target, Work};
+use lavascope_abi::desc::{Access, Blob, Case, Layout, Pointer, Read, Span, Target, Work};
 use lavascope_abi::{Command, HandleType, ObjectId, Ptr, structure_by_type};
 use lavascope_event::check::{handle_type, target_size};
 use lavascope_event::facts::Facts;
@@ -21,7 +21,8 @@ use crate::stream::Stream;
 /// The names of objects.
 pub trait Ids {
     /// The id of a handle that is not null; [`ObjectId::unknown`] for one that nobody created.
-    fn id(&self, ty: HandleType, handle: u64) -> ObjectId;
+    /// `access` tells whether the call has the object to itself.
+    fn id(&self, ty: HandleType, handle: u64, access: Access) -> ObjectId;
 }
 
 /// A pointer that is read under a condition, met while packing.
@@ -130,10 +131,13 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
             Work::Chain { .. } => self.chain(stream, frame, from, to, pass),
             Work::Pointer { pointer, .. } => self.pointer(stream, frame, from, to, pointer, pass, 0),
             _ if pass == Pass::Skeleton => {}
-            Work::Handles { count, ty, .. } => self.handles(stream, to, *count as usize, *ty),
-            Work::TypedHandle { ty, numbering, .. } => {
+            Work::Handles { count, ty, access, .. } => self.handles(stream, to, *count as usize, *ty, *access),
+            Work::TypedHandle { ty, numbering, access, .. } => {
                 let number = self.memory.at(frame.base, *ty).unwrap_or(0) as i32;
-                self.typed_handle(stream, to, number, *numbering);
+                match handle_type(number, *numbering) {
+                    Some(ty) => self.handles(stream, to, 1, ty, *access),
+                    None => opaque(stream, to),
+                }
             }
             Work::Opaque { .. } => opaque(stream, to),
             Work::Text { size, .. } => self.fixed_text(stream, to, *size as usize),
@@ -180,22 +184,15 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
         }
     }
 
-    fn handles(&mut self, stream: &mut Stream, to: usize, count: usize, ty: HandleType) {
+    fn handles(&mut self, stream: &mut Stream, to: usize, count: usize, ty: HandleType, access: Access) {
         for it in 0..count {
             let handle = stream.word(to + it * 8);
-            stream.write_word(to + it * 8, self.id(ty, handle));
+            stream.write_word(to + it * 8, self.id(ty, handle, access));
         }
     }
 
-    fn id(&self, ty: HandleType, handle: u64) -> u64 {
-        if handle == 0 { 0 } else { self.ids.id(ty, handle).raw() }
-    }
-
-    fn typed_handle(&mut self, stream: &mut Stream, to: usize, number: i32, numbering: ObjectNumbering) {
-        match handle_type(number, numbering) {
-            Some(ty) => self.handles(stream, to, 1, ty),
-            None => opaque(stream, to),
-        }
+    fn id(&self, ty: HandleType, handle: u64, access: Access) -> u64 {
+        if handle == 0 { 0 } else { self.ids.id(ty, handle, access).raw() }
     }
 
     /// What lies behind a text's end is not the call's.
@@ -339,7 +336,7 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
                 self.copy(stream, first + index as usize * size, from + index * stride, size);
             }
         }
-        self.elements(stream, frame, from, first, &pointer.to, (count, stride), pass);
+        self.elements(stream, frame, from, first, pointer, (count, stride), pass);
         first as u64
     }
 
@@ -350,13 +347,13 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
         frame: &Frame<'_>,
         from: u64,
         first: usize,
-        target: &Target,
+        pointer: &Pointer,
         (count, stride): (u64, u64),
         pass: Pass,
     ) {
-        match target {
+        match &pointer.to {
             Target::Values(_) => {}
-            Target::Handle(ty) => self.handles(stream, first, count as usize, *ty),
+            Target::Handle(ty) => self.handles(stream, first, count as usize, *ty, pointer.access),
             Target::Opaque => (0..count as usize).for_each(|it| opaque(stream, first + it * 8)),
             Target::Struct(layout) => {
                 if layout.work.is_empty() && layout.gaps.is_empty() && pass != Pass::Skeleton {
@@ -447,7 +444,7 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
                 template::Element::Struct(layout) => {
                     self.structure(stream, &frame.child(layout, from, index as u64), to, Pass::Enter);
                 }
-                template::Element::Handle(ty) => self.handles(stream, to, 1, ty),
+                template::Element::Handle(ty) => self.handles(stream, to, 1, ty, Access::Shared),
                 template::Element::Number | template::Element::Bytes => {}
             }
         }

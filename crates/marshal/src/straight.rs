@@ -6,6 +6,7 @@
 //! Unsafe here rests on the same promise as the walker's: whoever packs hands over the parameters of a call whose
 //! pointers are valid as the specification demands.
 
+use lavascope_abi::desc::Access;
 use lavascope_abi::{Command, HandleType, Pod, Ptr};
 use lavascope_event::record::{CALL_MAX, HEAD_SIZE};
 
@@ -107,8 +108,8 @@ impl<I: Ids + ?Sized> Lines<'_, I> {
     }
 
     #[inline(always)]
-    pub(crate) fn handle(&mut self, at: usize, ty: HandleType, handle: u64) {
-        let id = if handle == 0 { 0 } else { self.ids.id(ty, handle).raw() };
+    pub(crate) fn handle(&mut self, at: usize, ty: HandleType, handle: u64, access: Access) {
+        let id = if handle == 0 { 0 } else { self.ids.id(ty, handle, access).raw() };
         self.word(at, id);
     }
 
@@ -141,11 +142,11 @@ impl<I: Ids + ?Sized> Lines<'_, I> {
     }
 
     #[inline(always)]
-    pub(crate) fn handles(&mut self, at: usize, address: u64, count: usize, ty: HandleType) {
+    pub(crate) fn handles(&mut self, at: usize, address: u64, count: usize, ty: HandleType, access: Access) {
         let Some(first) = self.slot(at, address, count * 8) else { return };
         for index in 0..count {
             let handle = self.read(first + index * 8);
-            self.handle(first + index * 8, ty, handle);
+            self.handle(first + index * 8, ty, handle, access);
         }
     }
 

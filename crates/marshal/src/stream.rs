@@ -1,7 +1,7 @@
 //! Words that records are written into, one behind the other.
 
 use lavascope_abi::Command;
-use lavascope_event::record::{HEAD_SIZE, Head, Kind, Remarks};
+use lavascope_event::record::{HEAD_SIZE, Head, Kind, Remarks, TOUCHES_SHIFT};
 
 /// A growing run of records.
 #[derive(Default)]
@@ -20,7 +20,18 @@ impl Stream {
         &self.words
     }
 
+    /// Writes touches behind the record that was made last, and gives it whole.
+    #[inline(always)]
+    pub fn add_touches(&mut self, touches: &[u64]) -> &[u64] {
+        if !touches.is_empty() {
+            self.words[self.start + 1] += (touches.len() as u64) << TOUCHES_SHIFT;
+            self.words.extend_from_slice(touches);
+        }
+        self.last()
+    }
+
     /// Forgets the records and keeps the space.
+    #[inline(always)]
     pub fn clear(&mut self) {
         self.words.clear();
         self.start = 0;

@@ -7,6 +7,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::path::PathBuf;
 use std::process::Command as Process;
 
+use lavascope_abi::desc::Access;
 use lavascope_abi::desc::{Blob, Layout, Ty};
 use lavascope_abi::{
     Command, DescriptorUpdateTemplateEntry, HandleType, ObjectId, STRUCTURES, bytes_of_slice, command_by_name,
@@ -214,7 +215,7 @@ fn serial(handle: u64) -> Option<u64> {
 struct Names;
 
 impl Ids for Names {
-    fn id(&self, ty: HandleType, handle: u64) -> ObjectId {
+    fn id(&self, ty: HandleType, handle: u64, _access: Access) -> ObjectId {
         serial(handle).and_then(|it| ObjectId::new(ty, it)).unwrap_or(ObjectId::unknown(ty))
     }
 }

@@ -1,16 +1,89 @@
-//! What the generated entry points are made of.
+//! What the generated entry points are made of: one macro per way of answering a command.
 
-/// Defines a function per command, and the way from a command to its function.
-macro_rules! default_entry_points {
-    ($($name:ident: $ty:ident = fn($($parameter:ty),*) -> $result:ty;)*) => {
-        $(unsafe extern "system" fn $name($(_: $parameter),*) -> $result {
-            Default::default()
-        })*
-
-        /// The default function of a command.
-        pub fn entry_point(command: Command) -> FnPtr {
-            static ENTRIES: &[fn() -> u64] = &[$(|| ($name as $ty as *const ()).expose_provenance() as u64,)*];
-            FnPtr(ENTRIES[command as usize]())
-        }
+/// The address of a function with the type of its command.
+macro_rules! address {
+    ($name:expr, $ty:ident) => {
+        FnPtr(($name as $ty as *const ()).expose_provenance() as u64)
     };
+}
+
+/// Commands that are accepted and do nothing; they look at nothing either.
+macro_rules! empty {
+    ($($name:ident: $command:ident, $ty:ident = fn($($parameter:ty),*) -> $result:ty;)*) => {
+        mod nothing {
+            use crate::answer::Answer;
+            use lavascope_abi::*;
+
+            $(unsafe extern "system" fn $name($(_: $parameter),*) -> $result {
+                Answer::accepted()
+            })*
+
+            pub(crate) fn empty(command: Command) -> Option<FnPtr> {
+                match command {
+                    $(Command::$command => Some(address!($name, $ty)),)*
+                    _ => None,
+                }
+            }
+        }
+        pub(crate) use nothing::empty;
+    };
+}
+
+/// Commands whose outputs the tables describe well enough.
+macro_rules! by_table {
+    ($($name:ident: $command:ident, $params:ident, $ty:ident = fn($($parameter:ident: $parameter_ty:ty),*) -> $result:ty;)*) => {
+        mod table {
+            use crate::answer::{Answer, fence};
+            use lavascope_abi::*;
+
+            $(unsafe extern "system" fn $name($($parameter: $parameter_ty),*) -> $result {
+                let params = $params { $($parameter),* };
+                // SAFETY: these are the parameters of this command, valid as the specification demands.
+                let work = || unsafe { crate::tabled::answer(Command::$command, &params) };
+                fence(stringify!($command), || { work(); Answer::accepted() }, Answer::failed)
+            })*
+
+            pub(crate) fn by_table(command: Command) -> Option<FnPtr> {
+                match command {
+                    $(Command::$command => Some(address!($name, $ty)),)*
+                    _ => None,
+                }
+            }
+        }
+        pub(crate) use table::by_table;
+    };
+}
+
+/// Commands with a function of their own; `$finder` gives their entry points.
+macro_rules! hand_written {
+    ($module:ident, $finder:ident, $($name:ident: $command:ident, $params:ident, $ty:ident = $home:ident fn($($parameter:ident: $parameter_ty:ty),*) -> $result:ty;)*) => {
+        mod $module {
+            use crate::answer::{Answer, fence};
+            use crate::c::C;
+            use lavascope_abi::*;
+
+            $(unsafe extern "system" fn $name($($parameter: $parameter_ty),*) -> $result {
+                let params = $params { $($parameter),* };
+                // SAFETY: these are the parameters of this command, valid as the specification demands.
+                let c = unsafe { C::in_call() };
+                fence(stringify!($command), || crate::$home::$name(c, &params), Answer::failed)
+            })*
+
+            pub(crate) fn $finder(command: Command) -> Option<FnPtr> {
+                match command {
+                    $(Command::$command => Some(address!($name, $ty)),)*
+                    _ => None,
+                }
+            }
+        }
+        pub(crate) use $module::$finder;
+    };
+}
+
+macro_rules! by_hand {
+    ($($tokens:tt)*) => { hand_written! { hand, by_hand, $($tokens)* } };
+}
+
+macro_rules! by_hand_in_transfers {
+    ($($tokens:tt)*) => { hand_written! { transfers, by_hand_in_transfers, $($tokens)* } };
 }

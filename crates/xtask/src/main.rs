@@ -6,10 +6,12 @@
 
 mod bench;
 mod codegen;
+mod demo;
 mod fresh;
 mod fuzz;
 mod process;
 mod registry_files;
+mod shaders;
 mod system;
 mod test;
 mod tidy;
@@ -28,6 +30,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Install what is missing, build, and show in a minute what the suite does.
+    Demo {
+        /// Never install system packages; say what is missing instead.
+        #[arg(long)]
+        no_install: bool,
+        /// Print the steps and run nothing.
+        #[arg(long)]
+        plan: bool,
+    },
     /// Install what the tests need, then run every test.
     Test {
         /// Never install system packages; say what is missing instead.
@@ -40,6 +51,8 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Compile the shaders of the samples.
+    Shaders,
     /// Check the rules of the house.
     Tidy,
     /// Measure, and compare with the limits.
@@ -67,8 +80,11 @@ enum Command {
 fn main() -> Result<()> {
     let root = root();
     match Arguments::parse().command {
+        Command::Demo { plan: true, .. } => demo::run(&root, demo::Wanted::Plan),
+        Command::Demo { plan: false, no_install } => demo::run(&root, demo::Wanted::Run { no_install }),
         Command::Test { no_install } => test::run(&root, no_install),
         Command::Codegen { check } => codegen::run(&root, check),
+        Command::Shaders => shaders::run(&root),
         Command::Tidy => run_tidy(&root),
         Command::Bench { json, instructions, filter } => {
             bench::run(&root, json.as_deref(), instructions, filter.as_deref())

@@ -1,8 +1,8 @@
-//! System packages that the tests need, and how to get them.
+//! System packages that the tests and the demo need, and how to get them.
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::process;
 
@@ -13,47 +13,64 @@ struct Need {
     is_there: fn() -> bool,
 }
 
-const NEEDS: &[Need] = &[
+/// For building and running anything.
+const DEMO: &[Need] = &[
     Need { what: "a C compiler", package: "gcc", is_there: || process::exists("cc", "--version") },
     Need {
         what: "the C library's headers",
         package: "libc6-dev",
         is_there: || Path::new("/usr/include/stdint.h").exists(),
     },
+    Need { what: "the Vulkan loader", package: "libvulkan1", is_there: has_loader },
+    Need { what: "a Vulkan driver for the CPU", package: "mesa-vulkan-drivers", is_there: || lavapipe().is_some() },
+];
+
+/// For the tests, besides those.
+const TESTS: &[Need] = &[
     Need {
         what: "the Vulkan headers",
         package: "libvulkan-dev",
         is_there: || Path::new("/usr/include/vulkan/vulkan.h").exists(),
     },
-    Need { what: "the Vulkan loader", package: "libvulkan1", is_there: has_loader },
-    Need { what: "a Vulkan driver for the CPU", package: "mesa-vulkan-drivers", is_there: has_lavapipe },
     Need { what: "Python 3", package: "python3", is_there: || process::exists("python3", "--version") },
     Need { what: "pip", package: "python3-pip", is_there: has_pip },
 ];
 
 fn has_loader() -> bool {
-    has_file("/usr/lib", "libvulkan.so.1")
+    file("/usr/lib", "libvulkan.so.1").is_some()
 }
 
-/// Mesa names its manifest by architecture, and newer ones do not.
-fn has_lavapipe() -> bool {
-    has_file("/usr/share/vulkan/icd.d", "lvp_icd")
+/// The manifest of Mesa's driver for the CPU, which it names by architecture, and newer ones do not.
+pub(crate) fn lavapipe() -> Option<String> {
+    file("/usr/share/vulkan/icd.d", "lvp_icd")
 }
 
-/// Whether a file whose name begins so lies in a folder or one below it.
-fn has_file(folder: &str, beginning: &str) -> bool {
+/// A file whose name begins so, in a folder or one below it.
+fn file(folder: &str, beginning: &str) -> Option<String> {
     let entries = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().map(|it| it.path());
     let is_it = |path: &Path| path.file_name().is_some_and(|it| it.to_string_lossy().starts_with(beginning));
-    entries(Path::new(folder)).any(|it| is_it(&it) || it.is_dir() && entries(&it).any(|it| is_it(&it)))
+    let below = entries(Path::new(folder)).filter(|it| it.is_dir()).flat_map(|it| entries(&it));
+    let mut found: Vec<_> = entries(Path::new(folder)).chain(below).filter(|it| is_it(it)).collect();
+    found.sort();
+    found.first().map(|it| it.display().to_string())
 }
 
 fn has_pip() -> bool {
     std::process::Command::new("python3").args(["-m", "pip", "--version"]).output().is_ok_and(|it| it.status.success())
 }
 
-/// Installs what is missing, or says how to.
+/// Installs what is missing for the tests, or says how to.
 pub(crate) fn provide(root: &Path, no_install: bool) -> Result<()> {
-    let missing: Vec<&Need> = NEEDS.iter().filter(|it| !(it.is_there)()).collect();
+    provide_all(root, DEMO.iter().chain(TESTS), no_install)
+}
+
+/// Installs what is missing for the demo, or says how to.
+pub(crate) fn provide_for_demo(root: &Path, no_install: bool) -> Result<()> {
+    provide_all(root, DEMO.iter(), no_install)
+}
+
+fn provide_all<'a>(root: &Path, needs: impl Iterator<Item = &'a Need>, no_install: bool) -> Result<()> {
+    let missing: Vec<&Need> = needs.filter(|it| !(it.is_there)()).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -61,22 +78,90 @@ pub(crate) fn provide(root: &Path, no_install: bool) -> Result<()> {
         println!("missing: {} (Debian and Ubuntu: {})", it.what, it.package);
     }
     let packages: Vec<&str> = missing.iter().map(|it| it.package).collect();
-    let by_hand = format!("apt-get install {}", packages.join(" "));
-    if no_install || !process::exists("apt-get", "--version") {
-        bail!("install by hand, on Debian and Ubuntu with `{by_hand}`");
+    let rights = Rights::ours();
+    let by_hand = by_hand(rights, &packages);
+    match rights.prefix().filter(|_| !no_install) {
+        Some(prefix) => install(root, prefix, &packages).with_context(|| format!("install by hand with `{by_hand}`")),
+        None => bail!("install by hand, on Debian and Ubuntu with `{by_hand}`"),
     }
-    if process::run(root, "apt-get", &["update"]).is_ok() {
-        return install(root, &[], &packages, &by_hand);
-    }
-    process::run(root, "sudo", &["-n", "apt-get", "update"])
-        .or_else(|error| bail!("{error}; install by hand with `{by_hand}`"))?;
-    install(root, &["-n", "apt-get"], &packages, &by_hand)
 }
 
-fn install(root: &Path, sudo: &[&str], packages: &[&str], by_hand: &str) -> Result<()> {
-    let program = if sudo.is_empty() { "apt-get" } else { "sudo" };
-    let mut arguments: Vec<&str> = sudo.to_vec();
-    arguments.extend(["install", "--yes", "--no-install-recommends"]);
-    arguments.extend(packages);
-    process::run(root, program, &arguments).or_else(|error| bail!("{error}; install by hand with `{by_hand}`"))
+/// What we may do to the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rights {
+    Root,
+    /// `sudo` asks for no password.
+    Sudo,
+    /// Nothing without somebody typing a password.
+    User,
+    /// Nothing: there is no `apt-get`.
+    Foreign,
+}
+
+impl Rights {
+    fn ours() -> Rights {
+        let succeeds = |program: &str, arguments: &[&str]| {
+            let output = std::process::Command::new(program).args(arguments).output();
+            output.ok().filter(|it| it.status.success()).map(|it| String::from_utf8_lossy(&it.stdout).trim().to_owned())
+        };
+        match () {
+            () if !process::exists("apt-get", "--version") => Rights::Foreign,
+            () if succeeds("id", &["-u"]).is_some_and(|it| it == "0") => Rights::Root,
+            () if succeeds("sudo", &["-n", "true"]).is_some() => Rights::Sudo,
+            () => Rights::User,
+        }
+    }
+
+    /// What stands before `apt-get`, where we may run it.
+    fn prefix(self) -> Option<&'static [&'static str]> {
+        match self {
+            Rights::Root => Some(&[]),
+            Rights::Sudo => Some(&["sudo", "-n"]),
+            Rights::User | Rights::Foreign => None,
+        }
+    }
+}
+
+fn install(root: &Path, prefix: &[&str], packages: &[&str]) -> Result<()> {
+    for arguments in [&["update"][..], &[&["install", "--yes", "--no-install-recommends"], packages].concat()] {
+        let words = [prefix, &["apt-get"], arguments].concat();
+        process::run(root, words[0], &words[1..])?;
+    }
+    Ok(())
+}
+
+/// What to type.
+fn by_hand(rights: Rights, packages: &[&str]) -> String {
+    let sudo = if rights == Rights::Root { "" } else { "sudo " };
+    format!("{sudo}apt-get update && {sudo}apt-get install --no-install-recommends {}", packages.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_not_install_is_told_the_command() {
+        let want = "sudo apt-get update && sudo apt-get install --no-install-recommends libvulkan1 gcc";
+        for rights in [Rights::User, Rights::Foreign] {
+            assert_eq!(rights.prefix(), None);
+            assert_eq!(by_hand(rights, &["libvulkan1", "gcc"]), want);
+        }
+        assert!(by_hand(Rights::Root, &["gcc"]).starts_with("apt-get update && apt-get install "));
+    }
+
+    #[test]
+    fn a_failed_install_is_told() {
+        let error = install(Path::new("/"), &["false"], &["gcc"]).expect_err("it fails");
+        assert!(error.to_string().contains("`false apt-get update` failed"), "{error}");
+    }
+
+    #[test]
+    fn packages_are_named_once() {
+        let mut packages: Vec<_> = DEMO.iter().chain(TESTS).map(|it| it.package).collect();
+        packages.sort_unstable();
+        let count = packages.len();
+        packages.dedup();
+        assert_eq!(packages.len(), count);
+    }
 }

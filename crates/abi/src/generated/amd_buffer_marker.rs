@@ -17,8 +17,8 @@ pub static CMD_WRITE_BUFFER_MARKER_AMD_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "marker", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Buffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+        Work::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: Access::Shared },
     ],
     gaps: &[Span { at: 12, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[],
@@ -48,8 +48,8 @@ pub static CMD_WRITE_BUFFER_MARKER2_AMD_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "marker", at: 32, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Buffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+        Work::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: Access::Shared },
     ],
     gaps: &[Span { at: 36, size: 4 }],
     keep: &[],

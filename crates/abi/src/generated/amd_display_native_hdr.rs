@@ -55,8 +55,8 @@ pub static SET_LOCAL_DIMMING_AMD_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "localDimmingEnable", at: 16, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR, access: Access::Shared },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],

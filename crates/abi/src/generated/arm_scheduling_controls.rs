@@ -124,11 +124,11 @@ pub static CMD_SET_DISPATCH_PARAMETERS_ARM_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pDispatchParameters", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPATCH_PARAMETERS_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDispatchParameters", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPATCH_PARAMETERS_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DISPATCH_PARAMETERS_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DISPATCH_PARAMETERS_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],

@@ -15,8 +15,8 @@ pub static ACQUIRE_DRM_DISPLAY_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "display", at: 16, ty: Ty::Handle(HandleType::DisplayKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
-        Work::Handles { at: 16, count: 1, ty: HandleType::DisplayKHR },
+        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
+        Work::Handles { at: 16, count: 1, ty: HandleType::DisplayKHR, access: Access::Shared },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -62,11 +62,11 @@ pub static GET_DRM_DISPLAY_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "drmFd", at: 8, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "connectorId", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "display", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "display", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -82,10 +82,10 @@ pub static GET_DRM_DISPLAY_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "display", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "display", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DisplayKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],

@@ -34,7 +34,7 @@ pub static CMD_SET_ATTACHMENT_FEEDBACK_LOOP_ENABLE_EXT_PARAMS_LAYOUT: Layout = L
         Field { name: "aspectMask", at: 8, ty: Ty::Flags(&IMAGE_ASPECT_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],

@@ -18,7 +18,7 @@ pub static CONDITIONAL_RENDERING_BEGIN_INFO_EXT_LAYOUT: Layout = Layout {
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Buffer },
+        Work::Handles { at: 16, count: 1, ty: HandleType::Buffer, access: Access::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -83,11 +83,11 @@ pub static CMD_BEGIN_CONDITIONAL_RENDERING_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pConditionalRenderingBegin", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CONDITIONAL_RENDERING_BEGIN_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pConditionalRenderingBegin", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&CONDITIONAL_RENDERING_BEGIN_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&CONDITIONAL_RENDERING_BEGIN_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&CONDITIONAL_RENDERING_BEGIN_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -113,7 +113,7 @@ pub static CMD_END_CONDITIONAL_RENDERING_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[],
     keep: &[],

@@ -66,7 +66,7 @@ pub static DEVICE_MEMORY_REPORT_CALLBACK_DATA_EXT_LAYOUT: Layout = Layout {
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::TypedHandle { at: 48, ty: Place { through: Place::HERE, at: 40, width: 4 }, numbering: ObjectNumbering::ObjectType },
+        Work::TypedHandle { at: 48, ty: Place { through: Place::HERE, at: 40, width: 4 }, numbering: ObjectNumbering::ObjectType, access: Access::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }, Span { at: 60, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

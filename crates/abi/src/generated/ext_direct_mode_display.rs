@@ -14,8 +14,8 @@ pub static RELEASE_DISPLAY_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "display", at: 8, ty: Ty::Handle(HandleType::DisplayKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DisplayKHR },
+        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
+        Work::Handles { at: 8, count: 1, ty: HandleType::DisplayKHR, access: Access::Shared },
     ],
     gaps: &[],
     keep: &[],

@@ -50,12 +50,12 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_EXT_PARAMS_LAYOUT: Layout =
     fields: &[
         Field { name: "physicalDevice", at: 0, ty: Ty::Handle(HandleType::PhysicalDevice), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "surface", at: 8, ty: Ty::Handle(HandleType::SurfaceKHR), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSurfaceCapabilities", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_CAPABILITIES2_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurfaceCapabilities", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_CAPABILITIES2_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
-        Work::Handles { at: 8, count: 1, ty: HandleType::SurfaceKHR },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SURFACE_CAPABILITIES2_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
+        Work::Handles { at: 8, count: 1, ty: HandleType::SurfaceKHR, access: Access::Shared },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SURFACE_CAPABILITIES2_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -71,10 +71,10 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_EXT_OUTPUTS_LAYOUT: Layout 
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSurfaceCapabilities", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_CAPABILITIES2_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurfaceCapabilities", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SURFACE_CAPABILITIES2_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SURFACE_CAPABILITIES2_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SURFACE_CAPABILITIES2_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],

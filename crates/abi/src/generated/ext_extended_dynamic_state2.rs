@@ -36,7 +36,7 @@ pub static CMD_SET_PATCH_CONTROL_POINTS_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "patchControlPoints", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -63,7 +63,7 @@ pub static CMD_SET_LOGIC_OP_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "logicOp", at: 8, ty: Ty::Enum(&LOGIC_OP_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],

@@ -125,7 +125,7 @@ pub static CMD_SET_DEPTH_CLAMP_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "depthClampEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -152,7 +152,7 @@ pub static CMD_SET_POLYGON_MODE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "polygonMode", at: 8, ty: Ty::Enum(&POLYGON_MODE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -179,7 +179,7 @@ pub static CMD_SET_RASTERIZATION_SAMPLES_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "rasterizationSamples", at: 8, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -204,11 +204,11 @@ pub static CMD_SET_SAMPLE_MASK_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "samples", at: 8, ty: Ty::Flags(&SAMPLE_COUNT_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSampleMask", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Scaled { of: Place { through: Place::HERE, at: 8, width: 4 }, add: 31, divide: 32 }, read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pSampleMask", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::U32), len: Len::Scaled { of: Place { through: Place::HERE, at: 8, width: 4 }, add: 31, divide: 32 }, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Scaled { of: Place { through: Place::HERE, at: 8, width: 4 }, add: 31, divide: 32 }, read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::U32), len: Len::Scaled { of: Place { through: Place::HERE, at: 8, width: 4 }, add: 31, divide: 32 }, read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -235,7 +235,7 @@ pub static CMD_SET_ALPHA_TO_COVERAGE_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "alphaToCoverageEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -262,7 +262,7 @@ pub static CMD_SET_ALPHA_TO_ONE_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "alphaToOneEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -289,7 +289,7 @@ pub static CMD_SET_LOGIC_OP_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "logicOpEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -315,11 +315,11 @@ pub static CMD_SET_COLOR_BLEND_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "firstAttachment", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "attachmentCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pColorBlendEnables", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Bool32), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pColorBlendEnables", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Bool32), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::Bool32), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::Bool32), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 12, size: 4 }],
@@ -345,11 +345,11 @@ pub static CMD_SET_COLOR_BLEND_EQUATION_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "firstAttachment", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "attachmentCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pColorBlendEquations", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COLOR_BLEND_EQUATION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pColorBlendEquations", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COLOR_BLEND_EQUATION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COLOR_BLEND_EQUATION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COLOR_BLEND_EQUATION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 12, size: 4 }],
@@ -375,11 +375,11 @@ pub static CMD_SET_COLOR_WRITE_MASK_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "firstAttachment", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "attachmentCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pColorWriteMasks", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Flags(&COLOR_COMPONENT_FLAG_BITS_ENUM)), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pColorWriteMasks", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Flags(&COLOR_COMPONENT_FLAG_BITS_ENUM)), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::Flags(&COLOR_COMPONENT_FLAG_BITS_ENUM)), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::Flags(&COLOR_COMPONENT_FLAG_BITS_ENUM)), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 12, size: 4 }],
@@ -406,7 +406,7 @@ pub static CMD_SET_TESSELLATION_DOMAIN_ORIGIN_EXT_PARAMS_LAYOUT: Layout = Layout
         Field { name: "domainOrigin", at: 8, ty: Ty::Enum(&TESSELLATION_DOMAIN_ORIGIN_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -433,7 +433,7 @@ pub static CMD_SET_RASTERIZATION_STREAM_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "rasterizationStream", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -460,7 +460,7 @@ pub static CMD_SET_CONSERVATIVE_RASTERIZATION_MODE_EXT_PARAMS_LAYOUT: Layout = L
         Field { name: "conservativeRasterizationMode", at: 8, ty: Ty::Enum(&CONSERVATIVE_RASTERIZATION_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -487,7 +487,7 @@ pub static CMD_SET_EXTRA_PRIMITIVE_OVERESTIMATION_SIZE_EXT_PARAMS_LAYOUT: Layout
         Field { name: "extraPrimitiveOverestimationSize", at: 8, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -514,7 +514,7 @@ pub static CMD_SET_DEPTH_CLIP_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "depthClipEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -541,7 +541,7 @@ pub static CMD_SET_SAMPLE_LOCATIONS_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "sampleLocationsEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -567,11 +567,11 @@ pub static CMD_SET_COLOR_BLEND_ADVANCED_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "firstAttachment", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "attachmentCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pColorBlendAdvanced", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COLOR_BLEND_ADVANCED_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pColorBlendAdvanced", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COLOR_BLEND_ADVANCED_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COLOR_BLEND_ADVANCED_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&COLOR_BLEND_ADVANCED_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 12, size: 4 }],
@@ -598,7 +598,7 @@ pub static CMD_SET_PROVOKING_VERTEX_MODE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "provokingVertexMode", at: 8, ty: Ty::Enum(&PROVOKING_VERTEX_MODE_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -625,7 +625,7 @@ pub static CMD_SET_LINE_RASTERIZATION_MODE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "lineRasterizationMode", at: 8, ty: Ty::Enum(&LINE_RASTERIZATION_MODE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -652,7 +652,7 @@ pub static CMD_SET_LINE_STIPPLE_ENABLE_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "stippledLineEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -679,7 +679,7 @@ pub static CMD_SET_DEPTH_CLIP_NEGATIVE_ONE_TO_ONE_EXT_PARAMS_LAYOUT: Layout = La
         Field { name: "negativeOneToOne", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -706,7 +706,7 @@ pub static CMD_SET_VIEWPORT_W_SCALING_ENABLE_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "viewportWScalingEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -732,11 +732,11 @@ pub static CMD_SET_VIEWPORT_SWIZZLE_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "firstViewport", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "viewportCount", at: 12, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pViewportSwizzles", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIEWPORT_SWIZZLE_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pViewportSwizzles", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&VIEWPORT_SWIZZLE_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&VIEWPORT_SWIZZLE_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&VIEWPORT_SWIZZLE_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 12, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 12, size: 4 }],
@@ -763,7 +763,7 @@ pub static CMD_SET_COVERAGE_TO_COLOR_ENABLE_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "coverageToColorEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -790,7 +790,7 @@ pub static CMD_SET_COVERAGE_TO_COLOR_LOCATION_NV_PARAMS_LAYOUT: Layout = Layout 
         Field { name: "coverageToColorLocation", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -817,7 +817,7 @@ pub static CMD_SET_COVERAGE_MODULATION_MODE_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "coverageModulationMode", at: 8, ty: Ty::Enum(&COVERAGE_MODULATION_MODE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -844,7 +844,7 @@ pub static CMD_SET_COVERAGE_MODULATION_TABLE_ENABLE_NV_PARAMS_LAYOUT: Layout = L
         Field { name: "coverageModulationTableEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -869,11 +869,11 @@ pub static CMD_SET_COVERAGE_MODULATION_TABLE_NV_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "coverageModulationTableCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCoverageModulationTable", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::F32), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCoverageModulationTable", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::F32), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::F32), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::F32), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
@@ -900,7 +900,7 @@ pub static CMD_SET_SHADING_RATE_IMAGE_ENABLE_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "shadingRateImageEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -927,7 +927,7 @@ pub static CMD_SET_REPRESENTATIVE_FRAGMENT_TEST_ENABLE_NV_PARAMS_LAYOUT: Layout 
         Field { name: "representativeFragmentTestEnable", at: 8, ty: Ty::Bool32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -954,7 +954,7 @@ pub static CMD_SET_COVERAGE_REDUCTION_MODE_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "coverageReductionMode", at: 8, ty: Ty::Enum(&COVERAGE_REDUCTION_MODE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],

@@ -75,12 +75,12 @@ pub static GET_MEMORY_HOST_POINTER_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layout
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "handleType", at: 8, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pHostPointer", at: 16, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMemoryHostPointerProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_HOST_POINTER_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryHostPointerProperties", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_HOST_POINTER_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
         Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MEMORY_HOST_POINTER_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&MEMORY_HOST_POINTER_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -96,10 +96,10 @@ pub static GET_MEMORY_HOST_POINTER_PROPERTIES_EXT_OUTPUTS_LAYOUT: Layout = Layou
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMemoryHostPointerProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_HOST_POINTER_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryHostPointerProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_HOST_POINTER_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&MEMORY_HOST_POINTER_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&MEMORY_HOST_POINTER_PROPERTIES_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],

@@ -81,7 +81,7 @@ pub static RENDERING_FRAGMENT_DENSITY_MAP_ATTACHMENT_INFO_EXT_LAYOUT: Layout = L
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::ImageView },
+        Work::Handles { at: 16, count: 1, ty: HandleType::ImageView, access: Access::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

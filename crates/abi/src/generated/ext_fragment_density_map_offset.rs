@@ -53,11 +53,11 @@ pub static RENDER_PASS_FRAGMENT_DENSITY_MAP_OFFSET_END_INFO_EXT_LAYOUT: Layout =
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "fragmentDensityOffsetCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pFragmentDensityOffsets", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&OFFSET2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFragmentDensityOffsets", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&OFFSET2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&OFFSET2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&OFFSET2_D_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],
@@ -92,11 +92,11 @@ pub static CMD_END_RENDERING2_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pRenderingEndInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_END_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pRenderingEndInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDERING_END_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&RENDERING_END_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&RENDERING_END_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],

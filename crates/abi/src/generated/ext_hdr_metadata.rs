@@ -56,13 +56,13 @@ pub static SET_HDR_METADATA_EXT_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "swapchainCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSwapchains", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pMetadata", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&HDR_METADATA_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSwapchains", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Exclusive }), count: 1, is_optional: false, is_extern_sync: true },
+        Field { name: "pMetadata", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&HDR_METADATA_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&HDR_METADATA_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Exclusive } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&HDR_METADATA_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],

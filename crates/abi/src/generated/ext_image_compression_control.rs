@@ -34,11 +34,11 @@ pub static IMAGE_COMPRESSION_CONTROL_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "flags", at: 16, ty: Ty::Flags(&IMAGE_COMPRESSION_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "compressionControlPlaneCount", at: 20, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pFixedRateFlags", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Flags(&IMAGE_COMPRESSION_FIXED_RATE_FLAG_BITS_EXT_ENUM)), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Has(Place { through: Place::HERE, at: 16, width: 4 }, 2), direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFixedRateFlags", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Flags(&IMAGE_COMPRESSION_FIXED_RATE_FLAG_BITS_EXT_ENUM)), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Has(Place { through: Place::HERE, at: 16, width: 4 }, 2), direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::Flags(&IMAGE_COMPRESSION_FIXED_RATE_FLAG_BITS_EXT_ENUM)), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Has(Place { through: Place::HERE, at: 16, width: 4 }, 2), direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::Flags(&IMAGE_COMPRESSION_FIXED_RATE_FLAG_BITS_EXT_ENUM)), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Has(Place { through: Place::HERE, at: 16, width: 4 }, 2), direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],

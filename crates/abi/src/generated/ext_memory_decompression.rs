@@ -14,11 +14,11 @@ pub static DECOMPRESS_MEMORY_INFO_EXT_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "decompressionMethod", at: 16, ty: Ty::Flags(&MEMORY_DECOMPRESSION_METHOD_FLAG_BITS_EXT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "regionCount", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pRegions", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_REGION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRegions", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_REGION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_REGION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_REGION_EXT_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 24, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 24, size: 4 }],
@@ -102,11 +102,11 @@ pub static CMD_DECOMPRESS_MEMORY_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pDecompressMemoryInfoEXT", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDecompressMemoryInfoEXT", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -137,7 +137,7 @@ pub static CMD_DECOMPRESS_MEMORY_INDIRECT_COUNT_EXT_PARAMS_LAYOUT: Layout = Layo
         Field { name: "stride", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[],
     keep: &[],

@@ -105,7 +105,7 @@ pub static CMD_DRAW_MESH_TASKS_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "groupCountZ", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
@@ -135,8 +135,8 @@ pub static CMD_DRAW_MESH_TASKS_INDIRECT_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "stride", at: 28, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: Access::Shared },
     ],
     gaps: &[],
     keep: &[],
@@ -168,9 +168,9 @@ pub static CMD_DRAW_MESH_TASKS_INDIRECT_COUNT_EXT_PARAMS_LAYOUT: Layout = Layout
         Field { name: "stride", at: 44, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Buffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: Access::Shared },
+        Work::Handles { at: 24, count: 1, ty: HandleType::Buffer, access: Access::Shared },
     ],
     gaps: &[],
     keep: &[],

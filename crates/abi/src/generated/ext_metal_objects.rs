@@ -77,7 +77,7 @@ pub static EXPORT_METAL_COMMAND_QUEUE_INFO_EXT_LAYOUT: Layout = Layout {
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Queue },
+        Work::Handles { at: 16, count: 1, ty: HandleType::Queue, access: Access::Shared },
         Work::Opaque { at: 24 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
@@ -100,7 +100,7 @@ pub static EXPORT_METAL_BUFFER_INFO_EXT_LAYOUT: Layout = Layout {
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory },
+        Work::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory, access: Access::Shared },
         Work::Opaque { at: 24 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
@@ -147,9 +147,9 @@ pub static EXPORT_METAL_TEXTURE_INFO_EXT_LAYOUT: Layout = Layout {
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Image },
-        Work::Handles { at: 24, count: 1, ty: HandleType::ImageView },
-        Work::Handles { at: 32, count: 1, ty: HandleType::BufferView },
+        Work::Handles { at: 16, count: 1, ty: HandleType::Image, access: Access::Shared },
+        Work::Handles { at: 24, count: 1, ty: HandleType::ImageView, access: Access::Shared },
+        Work::Handles { at: 32, count: 1, ty: HandleType::BufferView, access: Access::Shared },
         Work::Opaque { at: 48 },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 44, size: 4 }],
@@ -194,7 +194,7 @@ pub static EXPORT_METAL_IO_SURFACE_INFO_EXT_LAYOUT: Layout = Layout {
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Image },
+        Work::Handles { at: 16, count: 1, ty: HandleType::Image, access: Access::Shared },
         Work::Opaque { at: 24 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
@@ -239,8 +239,8 @@ pub static EXPORT_METAL_SHARED_EVENT_INFO_EXT_LAYOUT: Layout = Layout {
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Semaphore },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Event },
+        Work::Handles { at: 16, count: 1, ty: HandleType::Semaphore, access: Access::Shared },
+        Work::Handles { at: 24, count: 1, ty: HandleType::Event, access: Access::Shared },
         Work::Opaque { at: 32 },
     ],
     gaps: &[Span { at: 4, size: 4 }],
@@ -291,11 +291,11 @@ pub static EXPORT_METAL_OBJECTS_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMetalObjectsInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMetalObjectsInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -310,10 +310,10 @@ pub static EXPORT_METAL_OBJECTS_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pMetalObjectsInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMetalObjectsInfo", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&EXPORT_METAL_OBJECTS_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],

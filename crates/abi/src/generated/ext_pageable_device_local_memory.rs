@@ -35,8 +35,8 @@ pub static SET_DEVICE_MEMORY_PRIORITY_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "priority", at: 16, ty: Ty::F32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DeviceMemory },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Handles { at: 8, count: 1, ty: HandleType::DeviceMemory, access: Access::Shared },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],

@@ -56,7 +56,7 @@ pub static PIPELINE_INFO_KHR_LAYOUT: Layout = Layout {
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Pipeline },
+        Work::Handles { at: 16, count: 1, ty: HandleType::Pipeline, access: Access::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -72,13 +72,13 @@ pub static GET_PIPELINE_PROPERTIES_EXT_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPipelineInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPipelineProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::AnyStruct, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PIPELINE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::AnyStruct, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PIPELINE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::AnyStruct, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PIPELINE_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::AnyStruct, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -94,10 +94,10 @@ pub static GET_PIPELINE_PROPERTIES_EXT_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPipelineProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::AnyStruct, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPipelineProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::AnyStruct, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::AnyStruct, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::AnyStruct, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],

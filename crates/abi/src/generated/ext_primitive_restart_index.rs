@@ -34,7 +34,7 @@ pub static CMD_SET_PRIMITIVE_RESTART_INDEX_EXT_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "primitiveRestartIndex", at: 8, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],

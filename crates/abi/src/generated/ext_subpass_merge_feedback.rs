@@ -68,11 +68,11 @@ pub static RENDER_PASS_CREATION_FEEDBACK_CREATE_INFO_EXT_LAYOUT: Layout = Layout
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pRenderPassFeedback", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_CREATION_FEEDBACK_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pRenderPassFeedback", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_CREATION_FEEDBACK_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RENDER_PASS_CREATION_FEEDBACK_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RENDER_PASS_CREATION_FEEDBACK_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -109,11 +109,11 @@ pub static RENDER_PASS_SUBPASS_FEEDBACK_CREATE_INFO_EXT_LAYOUT: Layout = Layout 
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pSubpassFeedback", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_SUBPASS_FEEDBACK_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSubpassFeedback", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&RENDER_PASS_SUBPASS_FEEDBACK_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RENDER_PASS_SUBPASS_FEEDBACK_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&RENDER_PASS_SUBPASS_FEEDBACK_INFO_EXT_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

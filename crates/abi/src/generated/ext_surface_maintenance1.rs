@@ -13,11 +13,11 @@ pub static SURFACE_PRESENT_MODE_COMPATIBILITY_KHR_LAYOUT: Layout = Layout {
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "presentModeCount", at: 16, ty: Ty::U32, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pPresentModes", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&PRESENT_MODE_KHR_ENUM)), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pPresentModes", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&PRESENT_MODE_KHR_ENUM)), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::Enum(&PRESENT_MODE_KHR_ENUM)), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Values(Ty::Enum(&PRESENT_MODE_KHR_ENUM)), len: Len::At(Place { through: Place::HERE, at: 16, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 20, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 16, size: 4 }],

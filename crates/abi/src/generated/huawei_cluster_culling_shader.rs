@@ -80,7 +80,7 @@ pub static CMD_DRAW_CLUSTER_HUAWEI_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "groupCountZ", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
@@ -108,8 +108,8 @@ pub static CMD_DRAW_CLUSTER_INDIRECT_HUAWEI_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "offset", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+        Work::Handles { at: 8, count: 1, ty: HandleType::Buffer, access: Access::Shared },
     ],
     gaps: &[],
     keep: &[],

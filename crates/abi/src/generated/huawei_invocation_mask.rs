@@ -35,8 +35,8 @@ pub static CMD_BIND_INVOCATION_MASK_HUAWEI_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "imageLayout", at: 16, ty: Ty::Enum(&IMAGE_LAYOUT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Handles { at: 8, count: 1, ty: HandleType::ImageView },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+        Work::Handles { at: 8, count: 1, ty: HandleType::ImageView, access: Access::Shared },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],

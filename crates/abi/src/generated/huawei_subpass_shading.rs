@@ -17,7 +17,7 @@ pub static SUBPASS_SHADING_PIPELINE_CREATE_INFO_HUAWEI_LAYOUT: Layout = Layout {
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::RenderPass },
+        Work::Handles { at: 16, count: 1, ty: HandleType::RenderPass, access: Access::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -74,12 +74,12 @@ pub static GET_DEVICE_SUBPASS_SHADING_MAX_WORKGROUP_SIZE_HUAWEI_PARAMS_LAYOUT: L
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "renderpass", at: 8, ty: Ty::Handle(HandleType::RenderPass), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMaxWorkgroupSize", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMaxWorkgroupSize", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Handles { at: 8, count: 1, ty: HandleType::RenderPass },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Handles { at: 8, count: 1, ty: HandleType::RenderPass, access: Access::Shared },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -95,10 +95,10 @@ pub static GET_DEVICE_SUBPASS_SHADING_MAX_WORKGROUP_SIZE_HUAWEI_OUTPUTS_LAYOUT: 
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMaxWorkgroupSize", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMaxWorkgroupSize", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&EXTENT2_D_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
@@ -128,7 +128,7 @@ pub static CMD_SUBPASS_SHADING_HUAWEI_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[],
     keep: &[],

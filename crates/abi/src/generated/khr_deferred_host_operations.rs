@@ -12,12 +12,12 @@ pub static CREATE_DEFERRED_OPERATION_KHR_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 8, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pDeferredOperation", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DeferredOperationKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDeferredOperation", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DeferredOperationKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
         Work::Opaque { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::DeferredOperationKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Handle(HandleType::DeferredOperationKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -33,10 +33,10 @@ pub static CREATE_DEFERRED_OPERATION_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDeferredOperation", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DeferredOperationKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDeferredOperation", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::DeferredOperationKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DeferredOperationKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::DeferredOperationKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
@@ -68,8 +68,8 @@ pub static DESTROY_DEFERRED_OPERATION_KHR_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: Access::Exclusive },
         Work::Opaque { at: 16 },
     ],
     gaps: &[],
@@ -97,8 +97,8 @@ pub static GET_DEFERRED_OPERATION_MAX_CONCURRENCY_KHR_PARAMS_LAYOUT: Layout = La
         Field { name: "operation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: Access::Shared },
     ],
     gaps: &[],
     keep: &[],
@@ -145,8 +145,8 @@ pub static GET_DEFERRED_OPERATION_RESULT_KHR_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "operation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: Access::Shared },
     ],
     gaps: &[],
     keep: &[],
@@ -193,8 +193,8 @@ pub static DEFERRED_OPERATION_JOIN_KHR_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "operation", at: 8, ty: Ty::Handle(HandleType::DeferredOperationKHR), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Handles { at: 8, count: 1, ty: HandleType::DeferredOperationKHR, access: Access::Shared },
     ],
     gaps: &[],
     keep: &[],

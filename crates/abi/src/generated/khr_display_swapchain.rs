@@ -34,15 +34,15 @@ pub static CREATE_SHARED_SWAPCHAINS_KHR_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "swapchainCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SWAPCHAIN_CREATE_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfos", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SWAPCHAIN_CREATE_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 24, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pSwapchains", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSwapchains", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SWAPCHAIN_CREATE_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SWAPCHAIN_CREATE_INFO_KHR_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
         Work::Opaque { at: 24 },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
@@ -59,10 +59,10 @@ pub static CREATE_SHARED_SWAPCHAINS_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "swapchainCount", at: 4, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSwapchains", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSwapchains", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::SwapchainKHR), len: Len::At(Place { through: Place::HERE, at: 4, width: 4 }), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[Span { at: 4, size: 4 }],

@@ -19,7 +19,7 @@ pub static IMPORT_FENCE_FD_INFO_KHR_LAYOUT: Layout = Layout {
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Fence },
+        Work::Handles { at: 16, count: 1, ty: HandleType::Fence, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 36, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -41,7 +41,7 @@ pub static FENCE_GET_FD_INFO_KHR_LAYOUT: Layout = Layout {
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Fence },
+        Work::Handles { at: 16, count: 1, ty: HandleType::Fence, access: Access::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -57,11 +57,11 @@ pub static IMPORT_FENCE_FD_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pImportFenceFdInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMPORT_FENCE_FD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pImportFenceFdInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMPORT_FENCE_FD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMPORT_FENCE_FD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMPORT_FENCE_FD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -105,13 +105,13 @@ pub static GET_FENCE_FD_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pGetFdInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&FENCE_GET_FD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFd", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::I32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGetFdInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&FENCE_GET_FD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFd", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::I32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&FENCE_GET_FD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::I32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&FENCE_GET_FD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::I32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -127,10 +127,10 @@ pub static GET_FENCE_FD_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFd", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::I32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFd", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::I32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::I32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::I32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],

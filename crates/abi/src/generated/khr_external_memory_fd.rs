@@ -58,7 +58,7 @@ pub static MEMORY_GET_FD_INFO_KHR_LAYOUT: Layout = Layout {
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory },
+        Work::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory, access: Access::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -74,13 +74,13 @@ pub static GET_MEMORY_FD_KHR_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pGetFdInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_GET_FD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFd", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::I32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pGetFdInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_GET_FD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFd", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::I32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&MEMORY_GET_FD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::I32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&MEMORY_GET_FD_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::I32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -96,10 +96,10 @@ pub static GET_MEMORY_FD_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pFd", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::I32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pFd", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::I32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::I32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::I32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
@@ -129,11 +129,11 @@ pub static GET_MEMORY_FD_PROPERTIES_KHR_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "handleType", at: 8, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "fd", at: 12, ty: Ty::I32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMemoryFdProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_FD_PROPERTIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryFdProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_FD_PROPERTIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MEMORY_FD_PROPERTIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&MEMORY_FD_PROPERTIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -149,10 +149,10 @@ pub static GET_MEMORY_FD_PROPERTIES_KHR_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pMemoryFdProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_FD_PROPERTIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pMemoryFdProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_FD_PROPERTIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&MEMORY_FD_PROPERTIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&MEMORY_FD_PROPERTIES_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],

@@ -36,8 +36,8 @@ pub static WAIT_FOR_PRESENT_KHR_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "timeout", at: 24, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR, access: Access::Exclusive },
     ],
     gaps: &[],
     keep: &[],

@@ -73,12 +73,12 @@ pub static WAIT_FOR_PRESENT2_KHR_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pPresentWait2Info", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PRESENT_WAIT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPresentWait2Info", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PRESENT_WAIT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PRESENT_WAIT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR, access: Access::Exclusive },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PRESENT_WAIT2_INFO_KHR_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],

@@ -64,7 +64,7 @@ pub static CMD_TRACE_RAYS_INDIRECT2_KHR_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "indirectDeviceAddress", at: 8, ty: Ty::DeviceAddress, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[],
     keep: &[],

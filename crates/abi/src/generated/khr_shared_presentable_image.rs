@@ -34,8 +34,8 @@ pub static GET_SWAPCHAIN_STATUS_KHR_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "swapchain", at: 8, ty: Ty::Handle(HandleType::SwapchainKHR), count: 1, is_optional: false, is_extern_sync: true },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Handles { at: 8, count: 1, ty: HandleType::SwapchainKHR, access: Access::Exclusive },
     ],
     gaps: &[],
     keep: &[],

@@ -72,7 +72,7 @@ pub static VIDEO_DECODE_VP9_PICTURE_INFO_KHR_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pStdPictureInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_DECODE_VP9_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pStdPictureInfo", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&STD_VIDEO_DECODE_VP9_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "referenceNameSlotIndices", at: 24, ty: Ty::I32, count: 3, is_optional: false, is_extern_sync: false },
         Field { name: "uncompressedHeaderOffset", at: 36, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "compressedHeaderOffset", at: 40, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
@@ -80,7 +80,7 @@ pub static VIDEO_DECODE_VP9_PICTURE_INFO_KHR_LAYOUT: Layout = Layout {
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_DECODE_VP9_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&STD_VIDEO_DECODE_VP9_PICTURE_INFO_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -57,7 +57,7 @@ pub static VIDEO_ENCODE_QUANTIZATION_MAP_INFO_KHR_LAYOUT: Layout = Layout {
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::ImageView },
+        Work::Handles { at: 16, count: 1, ty: HandleType::ImageView, access: Access::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -38,7 +38,7 @@ pub static VIDEO_INLINE_QUERY_INFO_KHR_LAYOUT: Layout = Layout {
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::QueryPool },
+        Work::Handles { at: 16, count: 1, ty: HandleType::QueryPool, access: Access::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -36,11 +36,11 @@ pub static DIRECT_DRIVER_LOADING_LIST_LUNARG_LAYOUT: Layout = Layout {
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "mode", at: 16, ty: Ty::Enum(&DIRECT_DRIVER_LOADING_MODE_LUNARG_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "driverCount", at: 20, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDrivers", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DIRECT_DRIVER_LOADING_INFO_LUNARG_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDrivers", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DIRECT_DRIVER_LOADING_INFO_LUNARG_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DIRECT_DRIVER_LOADING_INFO_LUNARG_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Struct(&DIRECT_DRIVER_LOADING_INFO_LUNARG_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 20, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }, Span { at: 20, size: 4 }],

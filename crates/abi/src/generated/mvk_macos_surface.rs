@@ -33,15 +33,15 @@ pub static CREATE_MAC_OS_SURFACE_MVK_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "instance", at: 0, ty: Ty::Handle(HandleType::Instance), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MAC_OS_SURFACE_CREATE_INFO_MVK_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pCreateInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MAC_OS_SURFACE_CREATE_INFO_MVK_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pAllocator", at: 16, ty: Ty::Opaque, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pSurface", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurface", at: 24, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Instance },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&MAC_OS_SURFACE_CREATE_INFO_MVK_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Instance, access: Access::Shared },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&MAC_OS_SURFACE_CREATE_INFO_MVK_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
         Work::Opaque { at: 16 },
-        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 24, pointer: &Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -57,10 +57,10 @@ pub static CREATE_MAC_OS_SURFACE_MVK_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pSurface", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pSurface", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Handle(HandleType::SurfaceKHR), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],

@@ -52,11 +52,11 @@ pub static CMD_SET_COMPUTE_OCCUPANCY_PRIORITY_NV_PARAMS_LAYOUT: Layout = Layout 
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pParameters", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COMPUTE_OCCUPANCY_PRIORITY_PARAMETERS_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pParameters", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&COMPUTE_OCCUPANCY_PRIORITY_PARAMETERS_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COMPUTE_OCCUPANCY_PRIORITY_PARAMETERS_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Shared },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&COMPUTE_OCCUPANCY_PRIORITY_PARAMETERS_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],

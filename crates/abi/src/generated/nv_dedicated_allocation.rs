@@ -57,8 +57,8 @@ pub static DEDICATED_ALLOCATION_MEMORY_ALLOCATE_INFO_NV_LAYOUT: Layout = Layout 
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::Image },
-        Work::Handles { at: 24, count: 1, ty: HandleType::Buffer },
+        Work::Handles { at: 16, count: 1, ty: HandleType::Image, access: Access::Shared },
+        Work::Handles { at: 24, count: 1, ty: HandleType::Buffer, access: Access::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

@@ -57,11 +57,11 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_PARAMS_LAYOUT
         Field { name: "usage", at: 20, ty: Ty::Flags(&IMAGE_USAGE_FLAG_BITS_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "flags", at: 24, ty: Ty::Flags(&IMAGE_CREATE_FLAG_BITS_ENUM), count: 1, is_optional: true, is_extern_sync: false },
         Field { name: "externalHandleType", at: 28, ty: Ty::Flags(&EXTERNAL_MEMORY_HANDLE_TYPE_FLAG_BITS_NV_ENUM), count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pExternalImageFormatProperties", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalImageFormatProperties", at: 32, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice },
-        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::PhysicalDevice, access: Access::Shared },
+        Work::Pointer { at: 32, pointer: &Pointer { to: Target::Struct(&EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -77,10 +77,10 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_OUTPUTS_LAYOU
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pExternalImageFormatProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pExternalImageFormatProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],

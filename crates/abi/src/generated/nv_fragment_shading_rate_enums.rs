@@ -104,11 +104,11 @@ pub static CMD_SET_FRAGMENT_SHADING_RATE_ENUM_NV_PARAMS_LAYOUT: Layout = Layout 
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "shadingRate", at: 8, ty: Ty::Enum(&FRAGMENT_SHADING_RATE_NV_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "combinerOps", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&FRAGMENT_SHADING_RATE_COMBINER_OP_KHR_ENUM)), len: Len::Fixed(2), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "combinerOps", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Enum(&FRAGMENT_SHADING_RATE_COMBINER_OP_KHR_ENUM)), len: Len::Fixed(2), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::Enum(&FRAGMENT_SHADING_RATE_COMBINER_OP_KHR_ENUM)), len: Len::Fixed(2), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Values(Ty::Enum(&FRAGMENT_SHADING_RATE_COMBINER_OP_KHR_ENUM)), len: Len::Fixed(2), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],

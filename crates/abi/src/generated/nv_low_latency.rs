@@ -12,11 +12,11 @@ pub static QUERY_LOW_LATENCY_SUPPORT_NV_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pQueriedLowLatencyData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pQueriedLowLatencyData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -37,7 +37,7 @@ pub static SET_LATENCY_SLEEP_MODE_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "minimumIntervalUs", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
@@ -65,8 +65,8 @@ pub static LATENCY_SLEEP_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "value", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Handles { at: 8, count: 1, ty: HandleType::Semaphore },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Handles { at: 8, count: 1, ty: HandleType::Semaphore, access: Access::Shared },
     ],
     gaps: &[],
     keep: &[],
@@ -94,7 +94,7 @@ pub static SET_LATENCY_MARKER_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "marker", at: 16, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
     ],
     gaps: &[Span { at: 20, size: 4 }],
     keep: &[],
@@ -118,11 +118,11 @@ pub static GET_LATENCY_TIMINGS_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pTimings", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTimings", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -137,10 +137,10 @@ pub static GET_LATENCY_TIMINGS_LEGACY_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pTimings", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pTimings", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Blob(Blob::DriverPrivate), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -171,7 +171,7 @@ pub static QUEUE_NOTIFY_OUT_OF_BAND_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "queueType", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Queue },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Queue, access: Access::Shared },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[],
@@ -195,11 +195,11 @@ pub static GET_SLEEP_STATUS_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pLowLatencyMode", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Bool32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLowLatencyMode", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Bool32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::Bool32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Values(Ty::Bool32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -214,10 +214,10 @@ pub static GET_SLEEP_STATUS_LEGACY_NV_OUTPUTS_LAYOUT: Layout = Layout {
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pLowLatencyMode", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Bool32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pLowLatencyMode", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Values(Ty::Bool32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(Ty::Bool32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Values(Ty::Bool32), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -247,7 +247,7 @@ pub static SHUTDOWN_LATENCY_DEVICE_LEGACY_NV_PARAMS_LAYOUT: Layout = Layout {
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
     ],
     gaps: &[],
     keep: &[],

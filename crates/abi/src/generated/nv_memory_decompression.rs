@@ -32,11 +32,11 @@ pub static CMD_DECOMPRESS_MEMORY_NV_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
         Field { name: "decompressRegionCount", at: 8, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDecompressMemoryRegions", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_REGION_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDecompressMemoryRegions", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_REGION_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_REGION_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DECOMPRESS_MEMORY_REGION_NV_LAYOUT), len: Len::At(Place { through: Place::HERE, at: 8, width: 4 }), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 12, size: 4 }],
     keep: &[Span { at: 8, size: 4 }],
@@ -65,7 +65,7 @@ pub static CMD_DECOMPRESS_MEMORY_INDIRECT_COUNT_NV_PARAMS_LAYOUT: Layout = Layou
         Field { name: "stride", at: 24, ty: Ty::U32, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
     ],
     gaps: &[Span { at: 28, size: 4 }],
     keep: &[],

@@ -18,8 +18,8 @@ pub static IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT: Layout = Layout {
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::ImageView },
-        Work::Handles { at: 32, count: 1, ty: HandleType::Sampler },
+        Work::Handles { at: 16, count: 1, ty: HandleType::ImageView, access: Access::Shared },
+        Work::Handles { at: 32, count: 1, ty: HandleType::Sampler, access: Access::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -56,11 +56,11 @@ pub static GET_IMAGE_VIEW_HANDLE_NVX_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -104,11 +104,11 @@ pub static GET_IMAGE_VIEW_HANDLE64_NVX_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMAGE_VIEW_HANDLE_INFO_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -153,12 +153,12 @@ pub static GET_IMAGE_VIEW_ADDRESS_NVX_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "imageView", at: 8, ty: Ty::Handle(HandleType::ImageView), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Handles { at: 8, count: 1, ty: HandleType::ImageView },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Handles { at: 8, count: 1, ty: HandleType::ImageView, access: Access::Shared },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -174,10 +174,10 @@ pub static GET_IMAGE_VIEW_ADDRESS_NVX_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&IMAGE_VIEW_ADDRESS_PROPERTIES_NVX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
@@ -209,7 +209,7 @@ pub static GET_DEVICE_COMBINED_IMAGE_SAMPLER_INDEX_NVX_PARAMS_LAYOUT: Layout = L
         Field { name: "samplerIndex", at: 16, ty: Ty::U64, count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
     ],
     gaps: &[],
     keep: &[],

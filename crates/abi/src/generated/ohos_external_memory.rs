@@ -105,7 +105,7 @@ pub static MEMORY_GET_NATIVE_BUFFER_INFO_OHOS_LAYOUT: Layout = Layout {
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory },
+        Work::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory, access: Access::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -142,12 +142,12 @@ pub static GET_NATIVE_BUFFER_PROPERTIES_OHOS_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "buffer", at: 8, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&NATIVE_BUFFER_PROPERTIES_OHOS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&NATIVE_BUFFER_PROPERTIES_OHOS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
         Work::Opaque { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&NATIVE_BUFFER_PROPERTIES_OHOS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&NATIVE_BUFFER_PROPERTIES_OHOS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -163,10 +163,10 @@ pub static GET_NATIVE_BUFFER_PROPERTIES_OHOS_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&NATIVE_BUFFER_PROPERTIES_OHOS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&NATIVE_BUFFER_PROPERTIES_OHOS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&NATIVE_BUFFER_PROPERTIES_OHOS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&NATIVE_BUFFER_PROPERTIES_OHOS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],
@@ -194,13 +194,13 @@ pub static GET_MEMORY_NATIVE_BUFFER_OHOS_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_GET_NATIVE_BUFFER_INFO_OHOS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pBuffer", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&MEMORY_GET_NATIVE_BUFFER_INFO_OHOS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBuffer", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&MEMORY_GET_NATIVE_BUFFER_INFO_OHOS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&MEMORY_GET_NATIVE_BUFFER_INFO_OHOS_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -216,10 +216,10 @@ pub static GET_MEMORY_NATIVE_BUFFER_OHOS_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pBuffer", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBuffer", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],

@@ -32,11 +32,11 @@ pub static DATA_GRAPH_PIPELINE_BUILTIN_MODEL_CREATE_INFO_QCOM_LAYOUT: Layout = L
     fields: &[
         Field { name: "sType", at: 0, ty: Ty::Enum(&STRUCTURE_TYPE_ENUM), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "pNext", at: 8, ty: Ty::Chain, count: 1, is_optional: true, is_extern_sync: false },
-        Field { name: "pOperation", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_DATA_GRAPH_OPERATION_SUPPORT_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pOperation", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PHYSICAL_DEVICE_DATA_GRAPH_OPERATION_SUPPORT_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_DATA_GRAPH_OPERATION_SUPPORT_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&PHYSICAL_DEVICE_DATA_GRAPH_OPERATION_SUPPORT_ARM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],

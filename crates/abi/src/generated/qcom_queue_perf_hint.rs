@@ -83,11 +83,11 @@ pub static QUEUE_SET_PERF_HINT_QCOM_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "queue", at: 0, ty: Ty::Handle(HandleType::Queue), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pPerfHintInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PERF_HINT_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPerfHintInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PERF_HINT_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Queue },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PERF_HINT_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Queue, access: Access::Exclusive },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PERF_HINT_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],

@@ -78,7 +78,7 @@ pub static TILE_MEMORY_BIND_INFO_QCOM_LAYOUT: Layout = Layout {
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory },
+        Work::Handles { at: 16, count: 1, ty: HandleType::DeviceMemory, access: Access::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -114,11 +114,11 @@ pub static CMD_BIND_TILE_MEMORY_QCOM_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: true },
-        Field { name: "pTileMemoryBindInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&TILE_MEMORY_BIND_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: true, is_extern_sync: false },
+        Field { name: "pTileMemoryBindInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&TILE_MEMORY_BIND_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: true, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&TILE_MEMORY_BIND_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Exclusive },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&TILE_MEMORY_BIND_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],

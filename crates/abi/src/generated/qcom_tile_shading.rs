@@ -154,11 +154,11 @@ pub static CMD_DISPATCH_TILE_QCOM_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pDispatchTileInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPATCH_TILE_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pDispatchTileInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DISPATCH_TILE_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DISPATCH_TILE_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Shared },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DISPATCH_TILE_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -182,11 +182,11 @@ pub static CMD_BEGIN_PER_TILE_EXECUTION_QCOM_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPerTileBeginInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PER_TILE_BEGIN_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPerTileBeginInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PER_TILE_BEGIN_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PER_TILE_BEGIN_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Shared },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PER_TILE_BEGIN_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -210,11 +210,11 @@ pub static CMD_END_PER_TILE_EXECUTION_QCOM_PARAMS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "commandBuffer", at: 0, ty: Ty::Handle(HandleType::CommandBuffer), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pPerTileEndInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PER_TILE_END_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pPerTileEndInfo", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&PER_TILE_END_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PER_TILE_END_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::CommandBuffer, access: Access::Shared },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&PER_TILE_END_INFO_QCOM_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],

@@ -122,12 +122,12 @@ pub static GET_SCREEN_BUFFER_PROPERTIES_QNX_PARAMS_LAYOUT: Layout = Layout {
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "buffer", at: 8, ty: Ty::Opaque, count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SCREEN_BUFFER_PROPERTIES_QNX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SCREEN_BUFFER_PROPERTIES_QNX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
         Work::Opaque { at: 8 },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SCREEN_BUFFER_PROPERTIES_QNX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&SCREEN_BUFFER_PROPERTIES_QNX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -143,10 +143,10 @@ pub static GET_SCREEN_BUFFER_PROPERTIES_QNX_OUTPUTS_LAYOUT: Layout = Layout {
     returned_only: false,
     fields: &[
         Field { name: "result", at: 0, ty: Ty::Enum(&RESULT_ENUM), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SCREEN_BUFFER_PROPERTIES_QNX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pProperties", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&SCREEN_BUFFER_PROPERTIES_QNX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SCREEN_BUFFER_PROPERTIES_QNX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&SCREEN_BUFFER_PROPERTIES_QNX_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[Span { at: 4, size: 4 }],
     keep: &[],

@@ -37,7 +37,7 @@ pub static DESCRIPTOR_SET_BINDING_REFERENCE_VALVE_LAYOUT: Layout = Layout {
     ],
     work: &[
         Work::Chain { at: 8 },
-        Work::Handles { at: 16, count: 1, ty: HandleType::DescriptorSetLayout },
+        Work::Handles { at: 16, count: 1, ty: HandleType::DescriptorSetLayout, access: Access::Shared },
     ],
     gaps: &[Span { at: 4, size: 4 }, Span { at: 28, size: 4 }],
     keep: &[Span { at: 0, size: 4 }],
@@ -74,13 +74,13 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_PARAMS_LAYOUT: Layo
     returned_only: false,
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pBindingReference", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_BINDING_REFERENCE_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "pHostMapping", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pBindingReference", at: 8, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_BINDING_REFERENCE_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHostMapping", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_SET_BINDING_REFERENCE_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None } },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Pointer { at: 8, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_SET_BINDING_REFERENCE_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::In, stride: None, access: Access::Shared } },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -95,10 +95,10 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_OUTPUTS_LAYOUT: Lay
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "pHostMapping", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "pHostMapping", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Struct(&DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_LAYOUT), len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -127,12 +127,12 @@ pub static GET_DESCRIPTOR_SET_HOST_MAPPING_VALVE_PARAMS_LAYOUT: Layout = Layout 
     fields: &[
         Field { name: "device", at: 0, ty: Ty::Handle(HandleType::Device), count: 1, is_optional: false, is_extern_sync: false },
         Field { name: "descriptorSet", at: 8, ty: Ty::Handle(HandleType::DescriptorSet), count: 1, is_optional: false, is_extern_sync: false },
-        Field { name: "ppData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ppData", at: 16, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Handles { at: 0, count: 1, ty: HandleType::Device },
-        Work::Handles { at: 8, count: 1, ty: HandleType::DescriptorSet },
-        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Handles { at: 0, count: 1, ty: HandleType::Device, access: Access::Shared },
+        Work::Handles { at: 8, count: 1, ty: HandleType::DescriptorSet, access: Access::Shared },
+        Work::Pointer { at: 16, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],
@@ -147,10 +147,10 @@ pub static GET_DESCRIPTOR_SET_HOST_MAPPING_VALVE_OUTPUTS_LAYOUT: Layout = Layout
     is_union: false,
     returned_only: false,
     fields: &[
-        Field { name: "ppData", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None }), count: 1, is_optional: false, is_extern_sync: false },
+        Field { name: "ppData", at: 0, ty: Ty::Pointer(&Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared }), count: 1, is_optional: false, is_extern_sync: false },
     ],
     work: &[
-        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None } },
+        Work::Pointer { at: 0, pointer: &Pointer { to: Target::Opaque, len: Len::Fixed(1), read: Read::Always, direction: Direction::Out, stride: None, access: Access::Shared } },
     ],
     gaps: &[],
     keep: &[],

@@ -6,6 +6,7 @@ pub(crate) mod doctor_probe;
 pub(crate) mod env;
 pub(crate) mod layer;
 pub(crate) mod run;
+mod setup;
 
 /// How a command ended that did its work. One that could not returns an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,4 +17,6 @@ pub(crate) enum Outcome {
     Found,
     /// The exit code of the program that was run.
     Program(u8),
+    /// Exit code 2: the command could not do all of its work, and has said why.
+    Failed,
 }

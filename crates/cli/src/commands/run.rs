@@ -1,52 +1,143 @@
 //! `lavascope run`: a program under the layer, with nothing installed system-wide.
 
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
+use serde::Serialize;
 
 use super::Outcome;
-use crate::layer_files::{Name, variables};
+use super::setup::Setup;
+use crate::program::{self, End};
+use crate::report::{Folder, Report, Severity, Stats};
+use crate::summary::{self, StatsWanted};
+use crate::text::{self, Paint};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  the program's own where that is not 0, and 128 and the signal's number where a signal ended it; else
+  0  nothing was found
+  1  there were errors or warnings
+  2  lavascope failed: the program cannot be started, the layer is missing or has a bug, or nothing ran under it";
 
 /// Run a program under the layer
 #[derive(clap::Args)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct Arguments {
-    /// Answer to the name of the Khronos layer, for programs that ask for it
-    #[arg(long)]
-    as_khronos: bool,
+    #[command(flatten)]
+    setup: Setup,
     /// Print every Vulkan call into a file, or `-` for standard error
     #[arg(long, value_name = "FILE")]
     print: Option<PathBuf>,
+    /// Count calls, threads and processes
+    #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "top")]
+    stats: Option<StatsWanted>,
+    /// Write what was reported as JSON into a file, or `-` for standard output behind what the program wrote there
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// What to exit with after a program that ended with 0; `findings` is the default
+    #[arg(long, value_name = "WHOSE", default_value = "findings", hide_default_value = true)]
+    exit_code: Verdict,
     /// The program and its arguments, after `--`
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let name = if arguments.as_khronos { Name::Khronos } else { Name::Own };
-    let [program, rest @ ..] = &arguments.command[..] else { anyhow::bail!("no program is given") };
-    let mut variables: Vec<(&str, OsString)> =
-        variables(name)?.into_iter().map(|(variable, value)| (variable, value.into())).collect();
-    if let Some(path) = &arguments.print {
-        variables.push(("LAVASCOPE_PRINT", begin_print(path)?));
-    }
-    let status = Command::new(program)
-        .args(rest)
-        .envs(variables)
-        .status()
-        .with_context(|| format!("`{}` cannot be started", program.display()))?;
-    // A shell's way of telling a signal in an exit code.
-    let code = status.code().or_else(|| status.signal().map(|it| 128 + it)).unwrap_or(2);
-    Ok(if code == 0 { Outcome::Fine } else { Outcome::Program(code as u8) })
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Verdict {
+    /// What the exit codes below say
+    Findings,
+    /// The program's own code, whatever was found
+    App,
 }
 
-/// An empty file whose place does not depend on where the program goes.
-fn begin_print(path: &Path) -> anyhow::Result<OsString> {
-    if path == Path::new("-") {
-        return Ok("-".into());
+/// The document of `--json`.
+#[derive(Serialize)]
+struct Document<'a> {
+    lavascope: &'static str,
+    command: Vec<String>,
+    /// Of the program; none where a signal ended it.
+    exit_code: Option<u8>,
+    signal: Option<String>,
+    stats: Option<Stats>,
+    #[serde(flatten)]
+    report: &'a Report,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let [program, rest @ ..] = &arguments.command[..] else { anyhow::bail!("no program is given") };
+    let name = program.display().to_string();
+    let folder = Folder::new()?;
+    let mut command = Command::new(program);
+    command.args(rest).envs(arguments.setup.variables()?).env("LAVASCOPE_REPORT", folder.path());
+    if let Some(path) = &arguments.print {
+        command.env("LAVASCOPE_PRINT", begun(path)?);
     }
-    std::fs::write(path, "").with_context(|| format!("{} cannot be written", path.display()))?;
-    Ok(std::fs::canonicalize(path)?.into())
+    if arguments.stats.is_some() {
+        command.env("LAVASCOPE_STATS", "1");
+    }
+    let json = arguments.json.as_deref().map(begun).transpose()?;
+    let end = program::run(&mut command)?;
+    let mut report = Report::read(folder.path())?;
+    for process in report.processes.iter_mut().filter(|it| !it.has_ended) {
+        process.is_running = program::is_running(process.pid);
+    }
+    if let End::Signal(number) = end {
+        text::tell(&format!("lavascope: `{name}` was ended by {}\n", program::name_of_signal(number)));
+    }
+    text::tell(&summary::render(&report, &name, arguments.stats, Paint::for_stderr()));
+    if let Some(path) = json {
+        write_document(&path, &Document::new(arguments, end, &report))?;
+    }
+    Ok(outcome(end, &report, arguments.exit_code))
+}
+
+/// An empty file whose place does not depend on where the program goes; made now, so that a mistake in its name is
+/// told before the program runs.
+fn begun(path: &Path) -> anyhow::Result<PathBuf> {
+    if path == Path::new("-") {
+        return Ok(path.to_owned());
+    }
+    fs::write(path, "").with_context(|| format!("{} cannot be written", path.display()))?;
+    fs::canonicalize(path).with_context(|| format!("{} cannot be found again", path.display()))
+}
+
+fn write_document(path: &Path, document: &Document<'_>) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        return text::emit_json(document);
+    }
+    let text = serde_json::to_string_pretty(document)? + "\n";
+    fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
+}
+
+impl<'a> Document<'a> {
+    fn new(arguments: &Arguments, end: End, report: &'a Report) -> Document<'a> {
+        let (exit_code, signal) = match end {
+            End::Exit(code) => (Some(code), None),
+            End::Signal(number) => (None, Some(program::name_of_signal(number))),
+        };
+        Document {
+            lavascope: env!("CARGO_PKG_VERSION"),
+            command: arguments.command.iter().map(|it| it.display().to_string()).collect(),
+            exit_code,
+            signal,
+            stats: arguments.stats.map(|_| report.stats()),
+            report,
+        }
+    }
+}
+
+fn outcome(end: End, report: &Report, verdict: Verdict) -> Outcome {
+    let has_failed = report.processes.is_empty() || report.processes.iter().any(|it| !it.bugs.is_empty());
+    let has_found = report.count(Severity::Error) + report.count(Severity::Warning) > 0;
+    match end {
+        End::Exit(0) if verdict == Verdict::App => Outcome::Fine,
+        // Where we failed there may be more than what was found.
+        End::Exit(0) if has_failed => Outcome::Failed,
+        End::Exit(0) if has_found => Outcome::Found,
+        End::Exit(0) => Outcome::Fine,
+        End::Exit(_) | End::Signal(_) => Outcome::Program(end.code()),
+    }
 }

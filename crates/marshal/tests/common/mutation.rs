@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use lavascope_abi::desc::Access;
 use lavascope_abi::{Command, HandleType, ObjectId};
 use lavascope_event::facts::{Facts, LibraryUse, SubpassUse};
 use lavascope_event::{Call, Fault, Kind, Outcome, Remarks, check, print};
@@ -98,7 +99,7 @@ fn judge(words: &[u64], arena: &mut Arena, tally: &mut Tally) {
 struct Raw;
 
 impl Ids for Raw {
-    fn id(&self, ty: HandleType, handle: u64) -> ObjectId {
+    fn id(&self, ty: HandleType, handle: u64, _access: Access) -> ObjectId {
         ObjectId::checked(handle, ty).unwrap_or(ObjectId::unknown(ty))
     }
 }

@@ -1,0 +1,47 @@
+//! What `run` and `env` have in common: the layer's name, the driver and the features.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::layer_files::Name;
+use crate::{driver_files, layer_files};
+
+#[derive(clap::Args)]
+pub(crate) struct Setup {
+    /// Answer to the name of the Khronos layer, for programs that ask for it
+    #[arg(long)]
+    as_khronos: bool,
+    /// Run on the null driver, which needs no GPU, accepts everything and draws nothing
+    #[arg(long)]
+    null_driver: bool,
+    /// Validate synchronization (does not exist yet)
+    #[arg(long)]
+    sync: bool,
+    /// Check shaders on the GPU (does not exist yet)
+    #[arg(long)]
+    gpu: bool,
+    /// Capture into a file (does not exist yet)
+    #[arg(long, value_name = "FILE")]
+    capture: Option<PathBuf>,
+}
+
+impl Setup {
+    /// What the environment of a program needs. Writes the manifests that it names.
+    pub(crate) fn variables(&self) -> Result<Vec<(&'static str, String)>> {
+        let missing = [
+            (self.sync, "synchronization validation"),
+            (self.gpu, "GPU-assisted validation"),
+            (self.capture.is_some(), "capture"),
+        ];
+        if let Some((_, what)) = missing.iter().find(|it| it.0) {
+            anyhow::bail!("{what} does not exist yet");
+        }
+        let name = if self.as_khronos { Name::Khronos } else { Name::Own };
+        let mut variables = layer_files::variables(name)?;
+        if self.null_driver {
+            variables.extend(driver_files::variables()?);
+        }
+        Ok(variables)
+    }
+}

@@ -1,0 +1,336 @@
+//! What the layer reports from each Vulkan process, read and merged.
+//!
+//! `run` names a folder in `LAVASCOPE_REPORT`. Each process appends lines of JSON to `PID.jsonl` there, one write per
+//! line, so that a crash loses at most the line it interrupts. Kinds of lines that are not known here come from a
+//! newer layer and are passed over; `stats` counts everything so far, so the last one of a process holds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Every process that reported, in the order in which they began.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Report {
+    /// Of all processes; equal ones are one, with their counts added.
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) processes: Vec<Process>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    pub(crate) program: String,
+    /// Of the layer.
+    pub(crate) version: String,
+    /// Whether it said that it ended; one that crashed or was stopped does not.
+    pub(crate) has_ended: bool,
+    /// Whether it outlived the program that was run.
+    pub(crate) is_running: bool,
+    pub(crate) findings: Vec<Finding>,
+    /// With the settings.
+    pub(crate) problems: Vec<Problem>,
+    /// Of ours.
+    pub(crate) bugs: Vec<Bug>,
+    /// Commands newer than the layer's registry.
+    pub(crate) unknown_commands: BTreeSet<String>,
+    pub(crate) stats: Option<Stats>,
+    /// Lines of kinds that are known, but that make no sense.
+    pub(crate) damaged_lines: u32,
+}
+
+/// A mistake of the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Finding {
+    pub(crate) code: String,
+    pub(crate) severity: Severity,
+    pub(crate) text: String,
+    #[serde(default = "one")]
+    pub(crate) count: u64,
+}
+
+/// A mistake in the settings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Problem {
+    pub(crate) severity: Severity,
+    /// A file and line, or a variable.
+    pub(crate) place: String,
+    pub(crate) text: String,
+}
+
+/// A mistake of ours.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Bug {
+    /// The command.
+    #[serde(rename = "where")]
+    pub(crate) place: String,
+    pub(crate) text: String,
+}
+
+/// How much a process did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Stats {
+    pub(crate) threads: u64,
+    pub(crate) calls: u64,
+    pub(crate) by_command: BTreeMap<String, u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Severity {
+    Error,
+    Warning,
+    /// Or whatever else a newer layer says: it counts for nothing in the exit code.
+    #[serde(other)]
+    Info,
+}
+
+impl Severity {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Info => "info",
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Line {
+    Process { pid: u32, program: String, version: String },
+    Finding(Finding),
+    Problem(Problem),
+    Bug(Bug),
+    Unknown { command: String },
+    Stats(Stats),
+    End {},
+}
+
+const KINDS: [&str; 7] = ["process", "finding", "problem", "bug", "unknown", "stats", "end"];
+
+fn one() -> u64 {
+    1
+}
+
+impl Report {
+    /// Merges every file of the folder.
+    pub(crate) fn read(folder: &Path) -> Result<Report> {
+        let entries = fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
+        let mut files = Vec::new();
+        for path in entries.flatten().map(|it| it.path()).filter(|it| it.extension().is_some_and(|it| it == "jsonl")) {
+            let bytes = fs::read(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+            let pid = path.file_stem().and_then(|it| it.to_str()?.parse().ok()).unwrap_or(0);
+            files.push((began(&path), pid, processes(pid, &String::from_utf8_lossy(&bytes))));
+        }
+        // Numbers of processes wrap around, so the time comes first.
+        files.sort_by_key(|it| (it.0, it.1));
+        Ok(Report::merged(files.into_iter().flat_map(|it| it.2).collect()))
+    }
+
+    fn merged(processes: Vec<Process>) -> Report {
+        let mut findings: Vec<Finding> = Vec::new();
+        for finding in processes.iter().flat_map(|it| &it.findings) {
+            add(&mut findings, finding.clone());
+        }
+        Report { findings, processes }
+    }
+
+    /// Over all processes.
+    pub(crate) fn stats(&self) -> Stats {
+        let mut total = Stats::default();
+        for stats in self.processes.iter().filter_map(|it| it.stats.as_ref()) {
+            total.threads += stats.threads;
+            total.calls += stats.calls;
+            for (command, count) in &stats.by_command {
+                *total.by_command.entry(command.clone()).or_default() += count;
+            }
+        }
+        total
+    }
+
+    /// How many findings of a severity there were.
+    pub(crate) fn count(&self, severity: Severity) -> u64 {
+        self.findings.iter().filter(|it| it.severity == severity).map(|it| it.count).sum()
+    }
+}
+
+/// When a file was made; the same for all where the file system does not tell.
+fn began(path: &Path) -> SystemTime {
+    fs::metadata(path).and_then(|it| it.created()).unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+/// The processes of one file: more than one where a process became another program (`exec`).
+fn processes(pid: u32, text: &str) -> Vec<Process> {
+    let mut processes: Vec<Process> = Vec::new();
+    // What follows the last line break was interrupted.
+    let complete = text.rfind('\n').map_or("", |end| &text[..end]);
+    for line in complete.lines().filter(|it| !it.trim().is_empty()) {
+        let known = match serde_json::from_str::<Line>(line) {
+            Ok(Line::Process { pid, program, version }) => {
+                processes.push(Process { pid, program, version, ..Process::default() });
+                continue;
+            }
+            Ok(known) => Some(known),
+            Err(_) if is_of_another_kind(line) => continue,
+            Err(_) => None,
+        };
+        if processes.is_empty() {
+            processes.push(Process { pid, ..Process::default() });
+        }
+        let Some(process) = processes.last_mut() else { continue };
+        match known {
+            Some(line) => process.take(line),
+            None => process.damaged_lines += 1,
+        }
+    }
+    processes
+}
+
+/// Whether a line is sound and comes from a newer layer.
+fn is_of_another_kind(line: &str) -> bool {
+    let object: Map<String, Value> = serde_json::from_str(line).unwrap_or_default();
+    object.keys().next().is_some_and(|it| !KINDS.contains(&it.as_str()))
+}
+
+impl Process {
+    fn take(&mut self, line: Line) {
+        match line {
+            Line::Finding(finding) => add(&mut self.findings, finding),
+            Line::Problem(problem) => self.problems.push(problem),
+            Line::Bug(bug) => self.bugs.push(bug),
+            Line::Unknown { command } => drop(self.unknown_commands.insert(command)),
+            Line::Stats(stats) => self.stats = Some(stats),
+            Line::End {} => self.has_ended = true,
+            Line::Process { .. } => unreachable!("such a line begins a process"),
+        }
+    }
+}
+
+fn add(findings: &mut Vec<Finding>, finding: Finding) {
+    let is_same =
+        |it: &&mut Finding| (&it.code, &it.text, it.severity) == (&finding.code, &finding.text, finding.severity);
+    match findings.iter_mut().find(is_same) {
+        Some(earlier) => earlier.count += finding.count,
+        None => findings.push(finding),
+    }
+}
+
+/// A folder for reports that goes away with the run.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Result<Folder> {
+        let base = std::path::absolute(std::env::temp_dir()).context("the current folder is not known")?;
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |it| it.subsec_nanos());
+        let path = base.join(format!("lavascope-{}-{now}", std::process::id()));
+        // Making it fails where a stranger made it first.
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.with_context(|| format!("the folder {} for reports cannot be made; see TMPDIR", path.display()))?;
+        Ok(Folder(path))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // It lies among temporary files, and nothing depends on it.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROCESS: &str = r#"{"process":{"pid":12,"program":"/bin/app","version":"0.1.0"}}"#;
+
+    fn finding(text: &str, count: u64) -> Finding {
+        Finding {
+            code: "SYNC-HAZARD-READ-AFTER-WRITE".to_owned(),
+            severity: Severity::Error,
+            text: text.to_owned(),
+            count,
+        }
+    }
+
+    #[test]
+    fn every_kind_of_line_is_taken() {
+        let text = format!(
+            "{PROCESS}\n{}\n",
+            r#"{"problem":{"severity":"warning","place":"vk_layer_settings.txt:3","text":"unknown"}}
+{"bug":{"where":"vkCmdDraw","text":"index out of bounds"}}
+{"unknown":{"command":"vkFooEXT"}}
+{"unknown":{"command":"vkFooEXT"}}
+{"finding":{"code":"SYNC-HAZARD-READ-AFTER-WRITE","severity":"error","text":"a","count":2}}
+{"finding":{"code":"SYNC-HAZARD-READ-AFTER-WRITE","severity":"error","text":"a"}}
+{"stats":{"threads":1,"calls":1,"by_command":{"vkCmdDraw":1}}}
+{"stats":{"threads":3,"calls":9,"by_command":{"vkCmdDraw":9}}}
+{"end":{}}"#
+        );
+        let [process] = &processes(12, &text)[..] else { panic!("not one process") };
+        assert_eq!((process.pid, process.program.as_str(), process.has_ended), (12, "/bin/app", true));
+        assert_eq!(process.findings, [finding("a", 3)]);
+        assert_eq!(process.problems[0].place, "vk_layer_settings.txt:3");
+        assert_eq!(process.bugs[0].place, "vkCmdDraw");
+        assert_eq!(process.unknown_commands.len(), 1);
+        assert_eq!(process.stats.as_ref().map(|it| (it.threads, it.calls)), Some((3, 9)));
+        assert_eq!(process.damaged_lines, 0);
+    }
+
+    #[test]
+    fn newer_kinds_are_passed_over_and_a_torn_end_is_forgiven() {
+        let text = format!("{PROCESS}\n{{\"frame\":{{\"number\":1}}}}\n\n{{\"finding\":{{\"code\":\"X");
+        let found = processes(12, &text);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].damaged_lines, 0);
+        assert!(!found[0].has_ended);
+    }
+
+    #[test]
+    fn damage_elsewhere_is_counted() {
+        let text = format!("{PROCESS}\nnot json\n{{\"finding\":{{\"code\":7}}}}\n[1]\n{{\"end\":{{}}}}\n");
+        let found = processes(12, &text);
+        assert_eq!(found[0].damaged_lines, 3);
+        assert!(found[0].has_ended);
+    }
+
+    #[test]
+    fn a_process_without_its_first_line_is_known_by_its_file() {
+        assert_eq!(processes(7, "{\"end\":{}}\n")[0].pid, 7);
+        assert_eq!(processes(7, ""), []);
+    }
+
+    #[test]
+    fn a_process_that_becomes_another_program_is_two() {
+        let other = PROCESS.replace("/bin/app", "/bin/other");
+        let found = processes(12, &format!("{PROCESS}\n{other}\n{{\"end\":{{}}}}\n"));
+        let ends: Vec<_> = found.iter().map(|it| (it.program.as_str(), it.has_ended)).collect();
+        assert_eq!(ends, [("/bin/app", false), ("/bin/other", true)]);
+    }
+
+    #[test]
+    fn equal_findings_of_several_processes_are_one() {
+        let process = |findings| Process { findings, ..Process::default() };
+        let report =
+            Report::merged(vec![process(vec![finding("a", 1), finding("b", 1)]), process(vec![finding("a", 4)])]);
+        assert_eq!(report.findings, [finding("a", 5), finding("b", 1)]);
+        assert_eq!(report.count(Severity::Error), 6);
+        assert_eq!(report.count(Severity::Warning), 0);
+    }
+
+    #[test]
+    fn a_severity_of_a_newer_layer_is_information() {
+        let severity = serde_json::from_str::<Severity>("\"performance\"").expect("any word will do");
+        assert_eq!(severity, Severity::Info);
+    }
+}

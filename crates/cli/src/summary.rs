@@ -1,0 +1,154 @@
+//! What `run` says on standard error after the program ended: nothing, if there is nothing to say.
+
+use std::fmt::Write as _;
+
+use crate::catalog::registry_version;
+use crate::report::{Finding, Process, Report, Severity, Stats};
+use crate::text::{Paint, columns};
+
+/// More than this is for the JSON.
+const FINDINGS_MAX: usize = 20;
+const COMMANDS_MAX: usize = 20;
+
+/// How much of the statistics to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum StatsWanted {
+    /// The most frequent commands
+    Top,
+    /// Every command
+    All,
+}
+
+/// The whole text, with `program` as the user named it.
+pub(crate) fn render(report: &Report, program: &str, stats: Option<StatsWanted>, paint: Paint) -> String {
+    let mut out = String::new();
+    if report.processes.is_empty() {
+        no_process(&mut out, program, paint);
+        return out;
+    }
+    findings(&mut out, report, paint);
+    for line in troubles(report, paint) {
+        let _ = writeln!(out, "lavascope: {line}");
+    }
+    if let Some(wanted) = stats {
+        statistics(&mut out, report, wanted, paint);
+    }
+    out
+}
+
+fn no_process(out: &mut String, program: &str, paint: Paint) {
+    let _ = write!(
+        out,
+        "lavascope: {}
+  `{program}` and what it started created no Vulkan instance that the layer saw
+  - `lavascope doctor` tells whether the Vulkan loader and a driver are there
+  - the loader heeds our variables only in programs without raised rights, and only where the environment reaches them
+",
+        paint.bad("no Vulkan program ran under the layer")
+    );
+}
+
+fn findings(out: &mut String, report: &Report, paint: Paint) {
+    if report.findings.is_empty() {
+        return;
+    }
+    let counts = [Severity::Error, Severity::Warning, Severity::Info].map(|it| (report.count(it), it.word()));
+    let counts: Vec<_> = counts.iter().filter(|it| it.0 > 0).map(|(count, word)| counted(*count, word)).collect();
+    let _ = writeln!(out, "lavascope: {}", paint.bad(counts.join(", ")));
+    let rows: Vec<_> = report.findings.iter().take(FINDINGS_MAX).map(finding_row).collect();
+    out.push_str(&columns(&rows));
+    if let Some(more) = report.findings.len().checked_sub(FINDINGS_MAX).filter(|it| *it > 0) {
+        let _ = writeln!(out, "  and {more} more, all of which are in the JSON (`--json FILE`)");
+    }
+}
+
+fn finding_row(finding: &Finding) -> Vec<String> {
+    let times = if finding.count == 1 { String::new() } else { format!("{} times", finding.count) };
+    let first = finding.text.lines().next().unwrap_or_default();
+    vec![finding.severity.word().to_owned(), finding.code.clone(), times, first.to_owned()]
+}
+
+/// What is no finding, each once however many processes tell it.
+fn troubles(report: &Report, paint: Paint) -> Vec<String> {
+    let processes = &report.processes;
+    let mut lines = Vec::new();
+    for it in processes.iter().flat_map(|it| &it.problems) {
+        lines.push(format!("{}: {}: {}", paint.note(it.severity.word()), it.place, it.text));
+    }
+    for it in processes.iter().flat_map(|it| &it.bugs) {
+        lines.push(format!("{} in {}: {}; please report it", paint.bad("a bug of ours"), it.place, it.text));
+    }
+    let mut unknown: Vec<&str> = processes.iter().flat_map(|it| &it.unknown_commands).map(String::as_str).collect();
+    unknown.sort_unstable();
+    unknown.dedup();
+    if !unknown.is_empty() {
+        let (count, names) = (counted(unknown.len() as u64, "command"), unknown.join(", "));
+        lines.push(format!("{count} not understood, newer than Vulkan {}: {names}", registry_version()));
+    }
+    for it in processes.iter().filter(|it| it.damaged_lines > 0) {
+        let count = counted(it.damaged_lines.into(), "line");
+        lines.push(format!(
+            "{count} in the report of {} cannot be read: is the layer of another version ({})?",
+            name(it),
+            it.version
+        ));
+    }
+    for it in processes.iter().filter(|it| it.is_running) {
+        lines.push(format!("{} still runs; what it reports from now on is not counted", name(it)));
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    lines.retain(|it| seen.insert(it.clone()));
+    lines
+}
+
+fn name(process: &Process) -> String {
+    format!("{} (process {})", process.program, process.pid)
+}
+
+fn statistics(out: &mut String, report: &Report, wanted: StatsWanted, paint: Paint) {
+    let total = report.stats();
+    let counts = [
+        counted(report.processes.len() as u64, "process"),
+        counted(total.threads, "thread"),
+        counted(total.calls, "call"),
+    ];
+    let _ = writeln!(out, "lavascope: {}", paint.bold(counts.join(", ")));
+    if report.processes.len() > 1 || report.processes.iter().any(|it| it.stats.is_none()) {
+        out.push_str(&columns(&report.processes.iter().map(process_row).collect::<Vec<_>>()));
+    }
+    let mut commands: Vec<(&String, &u64)> = total.by_command.iter().collect();
+    // The map is sorted by name, and so stay commands of equal counts.
+    commands.sort_by_key(|it| std::cmp::Reverse(it.1));
+    let shown = if wanted == StatsWanted::All { commands.len() } else { commands.len().min(COMMANDS_MAX) };
+    if report.processes.len() > 1 && !commands.is_empty() {
+        out.push_str("  by command, in all of them\n");
+    }
+    let (shown, rest) = commands.split_at(shown);
+    let rest_calls: u64 = rest.iter().map(|it| it.1).sum();
+    let largest = shown.first().map_or(0, |it| *it.1).max(rest_calls);
+    let width = largest.to_string().len();
+    for (command, count) in shown {
+        let _ = writeln!(out, "  {count:>width$}  {command}");
+    }
+    if !rest.is_empty() {
+        let more = counted(rest.len() as u64, "command");
+        let _ = writeln!(out, "  {rest_calls:>width$}  {more} more (`--stats=all`)");
+    }
+}
+
+fn process_row(process: &Process) -> Vec<String> {
+    let mut row = vec![process.pid.to_string(), process.program.clone()];
+    match &process.stats {
+        Some(Stats { threads, calls, .. }) => row.extend([counted(*threads, "thread"), counted(*calls, "call")]),
+        None => row.push("sent no counts: it was stopped, or never destroyed its instance".to_owned()),
+    }
+    row
+}
+
+fn counted(count: u64, word: &str) -> String {
+    match (count, word) {
+        (1, _) | (_, "info") => format!("{count} {word}"),
+        (_, "process") => format!("{count} processes"),
+        _ => format!("{count} {word}s"),
+    }
+}

@@ -1,0 +1,290 @@
+//! What the layer adds to a call, through the real loader, on several drivers.
+//!
+//! Three instances live in one process: bare, under the layer with everything off, and under the layer with a reader
+//! that gets every record. Their batches take turns. Each driver has a process of its own, since the loader reads
+//! the environment once.
+
+use std::ffi::{CStr, c_char};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::ptr;
+
+use ash::vk;
+use lavascope_bench::{Bench, Suite};
+
+/// Set in the processes that measure: the driver's name in the table.
+const DRIVER: &str = "LAVASCOPE_SAMPLE_BENCH_DRIVER";
+const LAYER: &CStr = c"VK_LAYER_LAVASCOPE_inspect";
+/// Commands between two resets of a command buffer.
+const RECORDED_MAX: u64 = 4096;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Ok(driver) = std::env::var(DRIVER) {
+        return suite(&driver).main();
+    }
+    let exe = std::env::current_exe().expect("a program knows where it is");
+    let folder = exe.parent().expect("a program lies in a folder");
+    let wanted = match &arguments[..] {
+        [first, name, ..] if first == "--count" => Some(name.clone()),
+        _ => None,
+    };
+    for (name, manifest) in drivers(folder) {
+        if wanted.as_ref().is_some_and(|it| !it.starts_with(&name)) {
+            continue;
+        }
+        let mut command = Command::new(&exe);
+        command
+            .args(&arguments)
+            .env(DRIVER, &name)
+            .env("VK_ICD_FILENAMES", &manifest)
+            .env("VK_DRIVER_FILES", &manifest);
+        command.env("VK_LAYER_PATH", layer_folder(folder)).env_remove("VK_INSTANCE_LAYERS");
+        if wanted.is_some() {
+            // Valgrind counts in this process, so the measuring one takes its place.
+            use std::os::unix::process::CommandExt;
+            panic!("{}", command.exec());
+        }
+        let status = command.status().expect("the program that runs can be run again");
+        assert!(status.success(), "measuring on {name} failed");
+    }
+}
+
+/// The drivers that are here, with their manifests.
+fn drivers(folder: &Path) -> Vec<(String, PathBuf)> {
+    let null = folder.join("liblavascope_null_driver.so");
+    let text = lavascope_null_driver::manifest(&null.to_string_lossy());
+    let mut drivers = vec![("null".to_owned(), written(folder, "null_driver.json", &text))];
+    let mock = ["/usr/lib/chromium/libVkICD_mock_icd.so"].iter().map(PathBuf::from).find(|it| it.exists());
+    let mock = std::env::var_os("LAVASCOPE_SAMPLE_MOCK_DRIVER").map(PathBuf::from).or(mock);
+    match mock {
+        Some(library) => {
+            let text = lavascope_null_driver::manifest(&library.to_string_lossy());
+            drivers.push(("mock".to_owned(), written(folder, "mock_driver.json", &text)));
+        }
+        None => eprintln!("no mock driver here (LAVASCOPE_SAMPLE_MOCK_DRIVER names its library): not measured"),
+    }
+    let lavapipe = PathBuf::from(format!("/usr/share/vulkan/icd.d/lvp_icd.{}.json", std::env::consts::ARCH));
+    if lavapipe.exists() {
+        drivers.push(("lavapipe".to_owned(), lavapipe));
+    }
+    drivers
+}
+
+fn layer_folder(folder: &Path) -> PathBuf {
+    let library = folder.join("libVkLayer_lavascope.so");
+    let text = format!(
+        r#"{{"file_format_version":"1.2.0","layer":{{"name":"VK_LAYER_LAVASCOPE_inspect","type":"GLOBAL",
+        "library_path":{:?},"api_version":"1.4.0","implementation_version":"1","description":"",
+        "functions":{{"vkNegotiateLoaderLayerInterfaceVersion":"vkNegotiateLoaderLayerInterfaceVersion"}},
+        "instance_extensions":[{{"name":"VK_EXT_layer_settings","spec_version":"2"}}]}}}}"#,
+        library.to_string_lossy()
+    );
+    let own = folder.join("bench_layer");
+    std::fs::create_dir_all(&own).expect("the build folder can be written");
+    written(&own, "layer.json", &text);
+    own
+}
+
+fn written(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, text).expect("the build folder can be written");
+    path
+}
+
+/// Under what a program runs.
+#[derive(Clone, Copy, PartialEq)]
+enum Under {
+    Nothing,
+    LayerOff,
+    LayerReading,
+}
+
+/// What is measured, in the order of its figures.
+#[derive(Clone, Copy)]
+enum What {
+    Draw,
+    BindDescriptorSets,
+    Submit,
+}
+
+fn suite(driver: &str) -> Suite<'static> {
+    // SAFETY: the loader is one that works; everything is kept to the end of the process.
+    let [bare, off, reading] =
+        [Under::Nothing, Under::LayerOff, Under::LayerReading].map(|it| unsafe { Program::leaked(it) });
+    let mut suite = Suite::default();
+    for (what, name) in [
+        (What::Draw, "vkCmdDraw"),
+        (What::BindDescriptorSets, "vkCmdBindDescriptorSets"),
+        (What::Submit, "vkQueueSubmit"),
+    ] {
+        for (program, label) in [(off, "off"), (reading, "reading")] {
+            let limit = match (driver, what, label) {
+                ("null", What::Draw | What::BindDescriptorSets, "off") => Some(2.0),
+                ("null", What::Draw, "reading") => Some(15.0),
+                _ => None,
+            };
+            suite.add(Bench {
+                name: format!("{driver}: {name}, layer {label}"),
+                limit,
+                run: Box::new(move |times| program.run(what, times)),
+                bare: Some(Box::new(move |times| bare.run(what, times))),
+            });
+        }
+    }
+    suite
+}
+
+/// A device with a command buffer to record into, and the functions as an engine keeps them.
+struct Program {
+    begin: vk::PFN_vkBeginCommandBuffer,
+    end: vk::PFN_vkEndCommandBuffer,
+    draw: vk::PFN_vkCmdDraw,
+    bind: vk::PFN_vkCmdBindDescriptorSets,
+    submit: vk::PFN_vkQueueSubmit,
+    wait_idle: vk::PFN_vkQueueWaitIdle,
+    queue: vk::Queue,
+    command_buffer: vk::CommandBuffer,
+    /// Recorded, with nothing in it.
+    empty: vk::CommandBuffer,
+    layout: vk::PipelineLayout,
+    set: vk::DescriptorSet,
+}
+
+impl Program {
+    unsafe fn leaked(under: Under) -> &'static Program {
+        // SAFETY: as in `suite`.
+        Box::leak(Box::new(unsafe { Program::new(under) }.expect("the driver makes what every driver can make")))
+    }
+
+    unsafe fn new(under: Under) -> Result<Program, vk::Result> {
+        // SAFETY: valid usage of everything, by this function as a whole.
+        unsafe {
+            let entry = Box::leak(Box::new(ash::Entry::load().expect("there is a loader")));
+            let instance = instance(entry, under)?;
+            let physical = instance.enumerate_physical_devices()?[0];
+            let priorities = [1.0];
+            let queues = [vk::DeviceQueueCreateInfo::default().queue_priorities(&priorities)];
+            let device =
+                instance.create_device(physical, &vk::DeviceCreateInfo::default().queue_create_infos(&queues), None)?;
+            let pool = device.create_command_pool(
+                &vk::CommandPoolCreateInfo::default().flags(vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER),
+                None,
+            )?;
+            let buffers = device.allocate_command_buffers(
+                &vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(2),
+            )?;
+            device.begin_command_buffer(
+                buffers[1],
+                &vk::CommandBufferBeginInfo::default().flags(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE),
+            )?;
+            device.end_command_buffer(buffers[1])?;
+            let (layout, set) = descriptors(&device)?;
+            let functions = device.fp_v1_0();
+            Ok(Program {
+                begin: functions.begin_command_buffer,
+                end: functions.end_command_buffer,
+                draw: functions.cmd_draw,
+                bind: functions.cmd_bind_descriptor_sets,
+                submit: functions.queue_submit,
+                wait_idle: functions.queue_wait_idle,
+                queue: device.get_device_queue(0, 0),
+                command_buffer: buffers[0],
+                empty: buffers[1],
+                layout,
+                set,
+            })
+        }
+    }
+
+    fn run(&self, what: What, times: u64) {
+        match what {
+            What::Draw => self.record(times, |it| {
+                // SAFETY: the command buffer is being recorded; it is never submitted.
+                unsafe { (self.draw)(it, 3, 1, 0, 0) }
+            }),
+            What::BindDescriptorSets => self.record(times, |it| {
+                let (point, set) = (vk::PipelineBindPoint::GRAPHICS, &raw const self.set);
+                // SAFETY: as above, with a layout and a set that live on.
+                unsafe { (self.bind)(it, point, self.layout, 0, 1, set, 0, ptr::null()) }
+            }),
+            What::Submit => self.submit(times),
+        }
+    }
+
+    fn record(&self, times: u64, command: impl Fn(vk::CommandBuffer)) {
+        let mut left = times;
+        while left > 0 {
+            let run = left.min(RECORDED_MAX);
+            // SAFETY: the command buffer is not in use; beginning it resets it.
+            let begun = unsafe { (self.begin)(self.command_buffer, &vk::CommandBufferBeginInfo::default()) };
+            assert_eq!(begun, vk::Result::SUCCESS);
+            for _ in 0..run {
+                command(self.command_buffer);
+            }
+            // SAFETY: it is being recorded.
+            let ended = unsafe { (self.end)(self.command_buffer) };
+            assert_eq!(ended, vk::Result::SUCCESS);
+            left -= run;
+        }
+    }
+
+    fn submit(&self, times: u64) {
+        let buffers = [self.empty];
+        let submit = vk::SubmitInfo::default().command_buffers(&buffers);
+        for it in 0..times {
+            // SAFETY: the command buffer may be in use many times at once.
+            let submitted = unsafe { (self.submit)(self.queue, 1, &submit, vk::Fence::null()) };
+            assert_eq!(submitted, vk::Result::SUCCESS);
+            if it % 64 == 63 {
+                self.wait();
+            }
+        }
+        self.wait();
+    }
+
+    fn wait(&self) {
+        // SAFETY: the queue is this thread's.
+        let waited = unsafe { (self.wait_idle)(self.queue) };
+        assert_eq!(waited, vk::Result::SUCCESS);
+    }
+}
+
+/// An instance, with the layer's settings in its chain.
+unsafe fn instance(entry: &ash::Entry, under: Under) -> Result<ash::Instance, vk::Result> {
+    let application = vk::ApplicationInfo::default().api_version(vk::API_VERSION_1_1);
+    let layers: &[*const c_char] = if under == Under::Nothing { &[] } else { &[LAYER.as_ptr()] };
+    let value = [u32::from(under == Under::LayerReading)];
+    let value = value.map(u32::to_ne_bytes).concat();
+    let settings = [vk::LayerSettingEXT::default()
+        .layer_name(LAYER)
+        .setting_name(c"stats")
+        .ty(vk::LayerSettingTypeEXT::BOOL32)
+        .values(&value)];
+    let settings = settings.map(|it| vk::LayerSettingEXT { value_count: 1, ..it });
+    let mut chained = vk::LayerSettingsCreateInfoEXT::default().settings(&settings);
+    let info = vk::InstanceCreateInfo::default().application_info(&application).enabled_layer_names(layers);
+    // SAFETY: the structures above are valid and live through the call.
+    unsafe { entry.create_instance(&info.push_next(&mut chained), None) }
+}
+
+/// A pipeline layout with one uniform buffer, and a set for it.
+unsafe fn descriptors(device: &ash::Device) -> Result<(vk::PipelineLayout, vk::DescriptorSet), vk::Result> {
+    let ty = vk::DescriptorType::UNIFORM_BUFFER;
+    let bindings = [vk::DescriptorSetLayoutBinding::default()
+        .descriptor_count(1)
+        .descriptor_type(ty)
+        .stage_flags(vk::ShaderStageFlags::ALL_GRAPHICS)];
+    let sizes = [vk::DescriptorPoolSize { ty, descriptor_count: 1 }];
+    // SAFETY: valid usage of everything, by this function as a whole.
+    unsafe {
+        let layouts = [device
+            .create_descriptor_set_layout(&vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings), None)?];
+        let layout =
+            device.create_pipeline_layout(&vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts), None)?;
+        let pool = device
+            .create_descriptor_pool(&vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes), None)?;
+        let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
+        Ok((layout, device.allocate_descriptor_sets(&info)?[0]))
+    }
+}

@@ -1,0 +1,188 @@
+//! What the application says in the chain of `vkCreateInstance`: settings, and who wants messages.
+
+use lavascope_abi::*;
+use lavascope_settings::{Application, LayerSetting, SettingValues};
+
+use crate::entry::text;
+use crate::instance::has_extension;
+use crate::messages::Messenger;
+
+/// Chains longer than this are not read to their end; a cyclic chain would never end.
+const CHAIN_MAX: usize = 1024;
+
+/// What was found.
+#[derive(Default)]
+pub(crate) struct Wishes {
+    pub(crate) settings: Application,
+    /// For the time of creation and destruction only.
+    pub(crate) messengers: Vec<Messenger>,
+    pub(crate) has_debug_utils: bool,
+    pub(crate) has_debug_report: bool,
+}
+
+/// The beginning of every structure of a chain.
+#[repr(C)]
+struct Base {
+    s_type: StructureType,
+    p_next: Ptr<Base>,
+}
+
+impl Wishes {
+    /// # Safety
+    ///
+    /// The create info must be valid, with its chain.
+    pub(crate) unsafe fn read(info: &InstanceCreateInfo) -> Wishes {
+        let mut wishes = Wishes {
+            // SAFETY: the caller's word.
+            has_debug_utils: unsafe { has_extension(info, c"VK_EXT_debug_utils") },
+            // SAFETY: the caller's word.
+            has_debug_report: unsafe { has_extension(info, c"VK_EXT_debug_report") },
+            ..Wishes::default()
+        };
+        let mut next = info.p_next.cast::<Base>();
+        for _ in 0..CHAIN_MAX {
+            // SAFETY: every structure of a valid chain begins like this.
+            let Some(base) = (unsafe { next.as_ptr().as_ref() }) else { break };
+            // SAFETY: the caller's word.
+            unsafe { wishes.take(base) };
+            next = base.p_next;
+        }
+        wishes
+    }
+
+    unsafe fn take(&mut self, base: &Base) {
+        match base.s_type {
+            StructureType::LAYER_SETTINGS_CREATE_INFO_EXT => {
+                // SAFETY: a structure of this type, in a valid chain.
+                let it = unsafe { of_type::<LayerSettingsCreateInfoEXT>(base) };
+                // SAFETY: as many as it says.
+                let settings = unsafe { list(it.p_settings, it.setting_count) };
+                // SAFETY: as above.
+                self.settings.layer_settings.push(settings.iter().map(|it| unsafe { layer_setting(it) }).collect());
+            }
+            StructureType::VALIDATION_FEATURES_EXT => {
+                // SAFETY: a structure of this type, in a valid chain.
+                let it = unsafe { of_type::<ValidationFeaturesEXT>(base) };
+                // SAFETY: as many as it says.
+                let (enabled, disabled) = unsafe {
+                    (
+                        list(it.p_enabled_validation_features, it.enabled_validation_feature_count),
+                        list(it.p_disabled_validation_features, it.disabled_validation_feature_count),
+                    )
+                };
+                self.settings.enabled_features.extend(enabled.iter().map(|it| it.0));
+                self.settings.disabled_features.extend(disabled.iter().map(|it| it.0));
+            }
+            StructureType::VALIDATION_FLAGS_EXT => {
+                // SAFETY: a structure of this type, in a valid chain.
+                let it = unsafe { of_type::<ValidationFlagsEXT>(base) };
+                // SAFETY: as many as it says.
+                let disabled = unsafe { list(it.p_disabled_validation_checks, it.disabled_validation_check_count) };
+                self.settings.disabled_checks.extend(disabled.iter().map(|it| it.0));
+            }
+            StructureType::DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT => {
+                // SAFETY: a structure of this type, in a valid chain.
+                let it = unsafe { of_type::<DebugUtilsMessengerCreateInfoEXT>(base) };
+                self.messengers.push(Messenger::utils(0, it));
+            }
+            StructureType::DEBUG_REPORT_CALLBACK_CREATE_INFO_EXT => {
+                // SAFETY: a structure of this type, in a valid chain.
+                let it = unsafe { of_type::<DebugReportCallbackCreateInfoEXT>(base) };
+                self.messengers.push(Messenger::report(0, it));
+            }
+            // The rest of a chain is not ours.
+            _ => {}
+        }
+    }
+}
+
+/// # Safety
+///
+/// `base` must be the beginning of a `T`.
+unsafe fn of_type<T>(base: &Base) -> &T {
+    // SAFETY: the caller's word.
+    unsafe { &*std::ptr::from_ref(base).cast::<T>() }
+}
+
+/// # Safety
+///
+/// `first` must be null or lead to `count` elements.
+unsafe fn list<'a, T>(first: Ptr<T>, count: u32) -> &'a [T] {
+    if first.is_null() {
+        return &[];
+    }
+    // SAFETY: the caller's word.
+    unsafe { std::slice::from_raw_parts(first.as_ptr(), count as usize) }
+}
+
+/// # Safety
+///
+/// The setting must be valid.
+unsafe fn layer_setting(it: &LayerSettingEXT) -> LayerSetting {
+    // SAFETY: names are null-terminated.
+    let (layer, name) = unsafe { (owned(it.p_layer_name), owned(it.p_setting_name)) };
+    // SAFETY: the values are as many as it says, and of the type that it says.
+    let values = unsafe {
+        match it.type_ {
+            LayerSettingTypeEXT::BOOL32_EXT => SettingValues::Bool32(list(it.p_values.cast(), it.value_count).to_vec()),
+            LayerSettingTypeEXT::INT32_EXT => SettingValues::Int32(list(it.p_values.cast(), it.value_count).to_vec()),
+            LayerSettingTypeEXT::INT64_EXT => SettingValues::Int64(list(it.p_values.cast(), it.value_count).to_vec()),
+            LayerSettingTypeEXT::UINT32_EXT => SettingValues::Uint32(list(it.p_values.cast(), it.value_count).to_vec()),
+            LayerSettingTypeEXT::UINT64_EXT => SettingValues::Uint64(list(it.p_values.cast(), it.value_count).to_vec()),
+            LayerSettingTypeEXT::FLOAT32_EXT => {
+                SettingValues::Float32(list(it.p_values.cast(), it.value_count).to_vec())
+            }
+            LayerSettingTypeEXT::FLOAT64_EXT => {
+                SettingValues::Float64(list(it.p_values.cast(), it.value_count).to_vec())
+            }
+            LayerSettingTypeEXT::STRING_EXT => {
+                let texts = list::<Ptr<u8>>(it.p_values.cast(), it.value_count);
+                SettingValues::String(texts.iter().map(|it| owned(*it)).collect())
+            }
+            LayerSettingTypeEXT(other) => SettingValues::Unknown(other),
+        }
+    };
+    LayerSetting { layer, name, values }
+}
+
+/// # Safety
+///
+/// `name` must be null or null-terminated.
+unsafe fn owned(name: Ptr<u8>) -> String {
+    // SAFETY: the caller's word.
+    unsafe { text(name) }.map(|it| it.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_and_messengers_are_found_in_the_chain() {
+        let value = Bool32(1);
+        let mut setting = LayerSettingEXT::zeroed();
+        setting.p_layer_name = Ptr::to(&c"VK_LAYER_LAVASCOPE_inspect".to_bytes_with_nul()[0]);
+        setting.p_setting_name = Ptr::to(&c"stats".to_bytes_with_nul()[0]);
+        setting.type_ = LayerSettingTypeEXT::BOOL32_EXT;
+        setting.value_count = 1;
+        setting.p_values = Ptr::to(&value).cast();
+        let mut settings = LayerSettingsCreateInfoEXT::zeroed();
+        settings.s_type = StructureType::LAYER_SETTINGS_CREATE_INFO_EXT;
+        settings.setting_count = 1;
+        settings.p_settings = Ptr::to(&setting);
+        let mut messenger = DebugUtilsMessengerCreateInfoEXT::zeroed();
+        messenger.s_type = StructureType::DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT;
+        messenger.p_next = Ptr::to(&settings).cast();
+        let extension = Ptr::<u8>::to(&c"VK_EXT_debug_utils".to_bytes_with_nul()[0]);
+        let mut info = InstanceCreateInfo::zeroed();
+        info.p_next = Ptr::to(&messenger).cast();
+        info.enabled_extension_count = 1;
+        info.pp_enabled_extension_names = Ptr::to(&extension);
+        // SAFETY: the structures above are valid.
+        let wishes = unsafe { Wishes::read(&info) };
+        assert_eq!((wishes.messengers.len(), wishes.has_debug_utils, wishes.has_debug_report), (1, true, false));
+        let setting = &wishes.settings.layer_settings[0][0];
+        assert_eq!((setting.layer.as_str(), setting.name.as_str()), ("VK_LAYER_LAVASCOPE_inspect", "stats"));
+        assert!(matches!(&setting.values, SettingValues::Bool32(values) if values[..] == [1]));
+    }
+}

@@ -1,0 +1,530 @@
+//! What happens around an intercepted call: its record is made and given to whoever listens.
+//!
+//! Before the driver sees a call its parameters are packed and ordered after the calls of other threads that it
+//! depends on; after it returned its outputs are packed, and new objects get their ids. No lock is held in between.
+
+use std::cell::{Cell, RefCell};
+
+use lavascope_abi::desc::{Access, Layout, Len, Pointer, Target, Work};
+use lavascope_abi::*;
+use lavascope_event::memory::Memory;
+use lavascope_event::walk::Frame;
+use lavascope_event::{Call, Touch, check, rules};
+use lavascope_marshal::{CMemory, Ids, Packer, Stream, outputs_image};
+use lavascope_stream::{Parent, Slot, Thread};
+
+use crate::fence::fence;
+use crate::hub::{HUB, Hub};
+use crate::names::{Names, PROCESS, SECONDARY};
+use crate::order::{After, Order};
+use crate::shim::Bits;
+
+/// A thread of the application, and the space in which it makes records.
+struct Local {
+    thread: Thread,
+    /// One record at a time.
+    stream: Stream,
+    outputs: Vec<u64>,
+    notes: Notes,
+}
+
+/// What packing a call finds out about its objects.
+#[derive(Default)]
+struct Notes {
+    /// Touches by other threads.
+    touches: RefCell<Vec<u64>>,
+    /// The first object that the call has to itself: all there is for recorded commands.
+    first: Cell<Option<Slot>>,
+    more: RefCell<Vec<Slot>>,
+}
+
+/// A call between its two halves.
+#[derive(Clone, Copy)]
+pub(crate) struct Entered {
+    /// Null if nobody listens.
+    local: *mut Local,
+    call: u64,
+}
+
+impl Entered {
+    const NOT: Entered = Entered { local: std::ptr::null_mut(), call: 0 };
+}
+
+thread_local! {
+    /// The calling thread's own, or null before its first call.
+    static LOCAL: Cell<*mut Local> = const { Cell::new(std::ptr::null_mut()) };
+    /// Takes it back when the thread ends.
+    static GUARD: Guard = const { Guard };
+}
+
+struct Guard;
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let local = LOCAL.replace(std::ptr::null_mut());
+        if !local.is_null() {
+            // SAFETY: made by `Box::into_raw` on this thread, which makes no call any more.
+            HUB.threads.retire(unsafe { Box::from_raw(local) }.thread);
+        }
+    }
+}
+
+#[inline(always)]
+fn local() -> *mut Local {
+    let local = LOCAL.get();
+    if local.is_null() { enlist() } else { local }
+}
+
+#[cold]
+fn enlist() -> *mut Local {
+    let thread = HUB.threads.enlist(&HUB.wake);
+    let local = Local { thread, stream: Stream::with_capacity(512), outputs: Vec::new(), notes: Notes::default() };
+    let local = Box::into_raw(Box::new(local));
+    LOCAL.set(local);
+    // A thread that is ending already has lost its guard; what it still calls is recorded, only its place is kept.
+    let _ = GUARD.try_with(|_| ());
+    local
+}
+
+/// Gives objects their ids, and notes what the call must come after.
+pub(crate) struct Look<'a> {
+    names: &'a Names,
+    thread: u32,
+    notes: &'a Notes,
+}
+
+impl Ids for Look<'_> {
+    #[inline(always)]
+    fn id(&self, ty: HandleType, handle: u64, access: Access) -> ObjectId {
+        let Some(slot) = self.names.of(ty).slot(ty, handle) else { return ObjectId::unknown(ty) };
+        let touch = HUB.objects.touch_of(slot);
+        if touch != 0 && Touch::from_word(touch).thread != self.thread {
+            self.notes.touches.borrow_mut().push(touch);
+        }
+        if access == Access::Exclusive {
+            self.notes.exclusive(slot);
+        }
+        ObjectId::checked(HUB.objects.raw_id(slot), ty).unwrap_or(ObjectId::unknown(ty))
+    }
+}
+
+impl Notes {
+    #[inline(always)]
+    fn exclusive(&self, slot: Slot) {
+        match self.first.get() {
+            None => self.first.set(Some(slot)),
+            Some(_) => self.more.borrow_mut().push(slot),
+        }
+    }
+
+    #[inline(always)]
+    fn touch_all(&self, by: Touch) {
+        let Some(first) = self.first.take() else { return };
+        HUB.objects.touch(first, by);
+        let mut more = self.more.borrow_mut();
+        if !more.is_empty() {
+            more.drain(..).for_each(|it| HUB.objects.touch(it, by));
+        }
+    }
+}
+
+/// A call is about to be passed on. `straight` packs its parameters, unless there is something unusual in them.
+///
+/// # Safety
+///
+/// `params` must be valid parameters of `command`, and `names` those of the device or instance that it is called on.
+#[inline(always)]
+pub(crate) unsafe fn enter<T: Structure>(
+    names: &Names,
+    command: Command,
+    order: Order,
+    params: &T,
+    straight: impl for<'s> FnOnce(&'s mut Stream, &Look<'_>, u64, &T) -> Option<&'s [u64]>,
+) -> Entered {
+    let listeners = HUB.listeners();
+    if listeners == 0 {
+        return Entered::NOT;
+    }
+    let work = || {
+        let place = local();
+        // SAFETY: the thread's own, and nobody else on this thread has it while we do not call out.
+        let local = unsafe { &mut *place };
+        let call = local.begin(order);
+        let look = Look { names, thread: local.thread.number(), notes: &local.notes };
+        if straight(&mut local.stream, &look, call, params).is_none() {
+            local.stream.clear();
+            // SAFETY: the caller says that the parameters are valid.
+            unsafe { walk(&mut local.stream, &look, command, std::ptr::from_ref(params).cast(), call) };
+        }
+        local.finish_enter(listeners, call);
+        Entered { local: place, call }
+    };
+    fence(command, work, || Entered::NOT)
+}
+
+/// A call is about to be passed on. The tables tell how it is packed.
+///
+/// # Safety
+///
+/// As for [`enter`].
+#[inline(never)]
+pub(crate) unsafe fn enter_walking(names: &Names, command: Command, order: Order, params: *const u8) -> Entered {
+    let listeners = HUB.listeners();
+    if listeners == 0 {
+        return Entered::NOT;
+    }
+    let work = || {
+        let place = local();
+        // SAFETY: as in `enter`.
+        let local = unsafe { &mut *place };
+        let call = local.begin(order);
+        let look = Look { names, thread: local.thread.number(), notes: &local.notes };
+        // SAFETY: the caller says that the parameters are valid.
+        unsafe { walk(&mut local.stream, &look, command, params, call) };
+        local.finish_enter(listeners, call);
+        if order.before {
+            // Before the driver sees it: it may give the same handle to another thread at once.
+            // SAFETY: as above.
+            unsafe { forget(names, command, params) };
+        }
+        Entered { local: place, call }
+    };
+    fence(command, work, || Entered::NOT)
+}
+
+/// A call that says nothing returned.
+///
+/// # Safety
+///
+/// `entered` must come from this call, on this thread.
+#[inline(always)]
+pub(crate) unsafe fn leave_silently(entered: Entered, order: Order) {
+    if entered.local.is_null() {
+        return;
+    }
+    // SAFETY: the thread's own; a call returns on the thread that made it.
+    let local = unsafe { &*entered.local };
+    local.thread.complete(entered.call);
+    if order.after != After::Never {
+        HUB.threads.push_barrier(&local.thread);
+    }
+}
+
+/// A call returned, with a result and outputs.
+///
+/// # Safety
+///
+/// As for [`enter`], and the call must have returned `result`.
+#[inline(never)]
+pub(crate) unsafe fn leave(
+    entered: Entered,
+    names: &Names,
+    command: Command,
+    order: Order,
+    params: *const u8,
+    result: u64,
+) {
+    if entered.local.is_null() {
+        return;
+    }
+    // SAFETY: the thread's own, and the caller's word for the parameters.
+    let work = || unsafe { (*entered.local).leave(names, command, order, params, result, entered.call) };
+    fence(command, work, || ());
+}
+
+/// Passes a call on, with what happens around it. For the commands that are intercepted by hand.
+///
+/// # Safety
+///
+/// As for [`enter`] and [`leave`]; `next` must make the call.
+pub(crate) unsafe fn around<T: Structure, R: Bits>(
+    names: &Names,
+    command: Command,
+    params: &T,
+    next: impl FnOnce() -> R,
+) -> R {
+    let (order, params) = (Order::of(command), std::ptr::from_ref(params).cast());
+    // SAFETY: the caller's word.
+    let entered = unsafe { enter_walking(names, command, order, params) };
+    let result = next();
+    if command.desc().outputs.is_some() {
+        // SAFETY: as above, after the call.
+        unsafe { leave(entered, names, command, order, params, result.bits()) };
+    } else {
+        // SAFETY: as above.
+        unsafe { leave_silently(entered, order) };
+    }
+    result
+}
+
+impl Local {
+    /// Begins a call and its record.
+    #[inline(always)]
+    fn begin(&mut self, order: Order) -> u64 {
+        if order.before | self.thread.is_barrier_wanted() {
+            self.thread.barrier(&HUB.threads);
+        }
+        self.stream.clear();
+        self.thread.begin()
+    }
+
+    /// The record of the parameters is made: it is given away, and then the objects are touched, so that whoever
+    /// sees a touch can see the record too.
+    #[inline(always)]
+    fn finish_enter(&mut self, listeners: u8, call: u64) {
+        self.order_after_touches();
+        self.give(listeners);
+        self.notes.touch_all(self.thread.touch(call));
+    }
+
+    #[inline(always)]
+    fn order_after_touches(&mut self) {
+        let touches = self.notes.touches.get_mut();
+        if !touches.is_empty() {
+            touches.drain(..).for_each(|it| self.thread.after(it));
+        }
+    }
+
+    /// Gives the record that was just made to whoever listens.
+    #[inline(always)]
+    fn give(&mut self, listeners: u8) {
+        let record = self.stream.add_touches(self.thread.touches());
+        if listeners & Hub::READS != 0 {
+            self.thread.append(record);
+        }
+        if listeners & Hub::PRINTS != 0 {
+            HUB.print(self.thread.number(), record);
+        }
+        self.thread.end_record();
+    }
+
+    unsafe fn leave(
+        &mut self,
+        names: &Names,
+        command: Command,
+        order: Order,
+        params: *const u8,
+        result: u64,
+        call: u64,
+    ) {
+        let desc = command.desc();
+        // SAFETY: the caller says that the parameters are valid and the call returned.
+        if unsafe { outputs_image(desc, params, result, &mut self.outputs) }
+            && let Some(outputs) = desc.outputs
+        {
+            // SAFETY: as above.
+            unsafe { self.learn(names, command, params, outputs.layout, call) };
+            self.stream.clear();
+            let look = Look { names, thread: self.thread.number(), notes: &self.notes };
+            // SAFETY: the outputs were just gathered from valid parameters.
+            unsafe { Packer::new(&look, names) }.leave(&mut self.stream, command, self.outputs.as_ptr().cast(), call);
+            // What a call returns is ordered by the call itself.
+            self.notes.touches.get_mut().clear();
+            self.notes.first.take();
+            self.notes.more.get_mut().clear();
+            self.give(HUB.listeners());
+        }
+        self.thread.complete(call);
+        // SAFETY: as above.
+        if order.after.is_due(result, || unsafe { has_progressed(names, params) }) {
+            HUB.threads.push_barrier(&self.thread);
+        }
+    }
+
+    /// Names the objects that a call gave out, and keeps what it says about them.
+    unsafe fn learn(
+        &mut self,
+        names: &Names,
+        command: Command,
+        params: *const u8,
+        outputs: &'static Layout,
+        call: u64,
+    ) {
+        let base = self.outputs.as_ptr().expose_provenance() as u64;
+        // SAFETY: the outputs are those of a call that returned.
+        let mut made = unsafe { handles_behind(outputs, base) };
+        // SAFETY: as above.
+        made.extend(unsafe { handles_in_structures(outputs, base) });
+        made.retain(|it| it.is_behind_pointer);
+        if made.is_empty() {
+            return;
+        }
+        let is_new = command_makes(command);
+        // SAFETY: the parameters are those of the call.
+        let (parent, note) = unsafe { kin(names, command, params) };
+        for it in &made {
+            let own = names.of(it.ty);
+            if it.handle == 0 || !is_new && own.slot(it.ty, it.handle).is_some() {
+                continue;
+            }
+            if let Some(slot) = own.add(it.ty, it.handle, parent, note) {
+                HUB.objects.touch(slot, self.thread.touch(call));
+            }
+        }
+        if is_studied(command) {
+            // SAFETY: as above.
+            unsafe { study(names, command, params, &made) };
+        }
+    }
+}
+
+/// Packs the parameters of a call by the tables.
+#[inline(never)]
+unsafe fn walk(stream: &mut Stream, look: &Look<'_>, command: Command, params: *const u8, call: u64) {
+    // SAFETY: the caller says that the parameters are valid.
+    unsafe { Packer::new(look, look.names) }.enter(stream, command, params, call);
+}
+
+fn command_makes(command: Command) -> bool {
+    let name = command.desc().name;
+    name.starts_with("vkCreate") || name.starts_with("vkAllocate") || name.starts_with("vkRegister")
+}
+
+fn is_studied(command: Command) -> bool {
+    matches!(
+        command,
+        Command::CreateRenderPass
+            | Command::CreateRenderPass2
+            | Command::CreateDescriptorUpdateTemplate
+            | Command::CreateGraphicsPipelines
+    )
+}
+
+/// Keeps what a creation says about its objects: its parameters, read as a record.
+unsafe fn study(names: &Names, command: Command, params: *const u8, made: &[Found]) {
+    let (mut stream, notes) = (Stream::default(), Notes::default());
+    let look = Look { names, thread: 0, notes: &notes };
+    // SAFETY: the parameters are still those of the call.
+    unsafe { walk(&mut stream, &look, command, params, 0) };
+    if let Ok(record) = check(stream.words())
+        && let Some(call) = Call::of(record)
+    {
+        let made: Vec<u64> = made.iter().map(|it| it.handle).collect();
+        names.study(call, &made);
+    }
+}
+
+/// What a new object was allocated from, and the note that goes with it.
+unsafe fn kin(names: &Names, command: Command, params: *const u8) -> (Parent, u32) {
+    let owner = |ty, handle| names.slot(ty, handle).map_or(Parent::None, Parent::Owner);
+    match command {
+        Command::AllocateCommandBuffers => {
+            // SAFETY: these are the parameters of this command, and it succeeded, so its info is valid.
+            let info = unsafe { &*(*params.cast::<AllocateCommandBuffersParams>()).p_allocate_info.as_ptr() };
+            let pool = names.slot(HandleType::CommandPool, info.command_pool.0);
+            let note = if info.level == CommandBufferLevel::SECONDARY { SECONDARY } else { 0 };
+            (pool.map_or(Parent::None, Parent::Keeper), note)
+        }
+        Command::AllocateDescriptorSets => {
+            // SAFETY: as above.
+            let info = unsafe { &*(*params.cast::<AllocateDescriptorSetsParams>()).p_allocate_info.as_ptr() };
+            (owner(HandleType::DescriptorPool, info.descriptor_pool.0), 0)
+        }
+        Command::GetSwapchainImagesKHR => {
+            // SAFETY: as above.
+            let swapchain = unsafe { (*params.cast::<GetSwapchainImagesKHRParams>()).swapchain };
+            (owner(HandleType::SwapchainKHR, swapchain.0), 0)
+        }
+        Command::EnumeratePhysicalDevices | Command::EnumeratePhysicalDeviceGroups => {
+            // SAFETY: both commands begin with the instance.
+            let instance = unsafe { *params.cast::<Instance>() };
+            (PROCESS.slot(HandleType::Instance, instance.0).map_or(Parent::None, Parent::Owner), 0)
+        }
+        _ => (Parent::None, 0),
+    }
+}
+
+/// Whether a semaphore's counter is another than at the last look.
+unsafe fn has_progressed(names: &Names, params: *const u8) -> bool {
+    // SAFETY: the caller has the parameters of a vkGetSemaphoreCounterValue that succeeded, so the value is there.
+    let (semaphore, value) = unsafe {
+        let params = &*params.cast::<GetSemaphoreCounterValueParams>();
+        (params.semaphore, params.p_value.as_ptr().read())
+    };
+    let Some(slot) = names.slot(HandleType::Semaphore, semaphore.0) else { return true };
+    HUB.objects.set_note(slot, value as u32) != value as u32
+}
+
+/// What a call ends is known no more.
+#[cold]
+unsafe fn forget(names: &Names, command: Command, params: *const u8) {
+    let desc = command.desc();
+    let is_end = desc.name.starts_with("vkDestroy") || desc.name.starts_with("vkFree");
+    if !is_end && command != Command::ResetDescriptorPool {
+        return;
+    }
+    let base = params.expose_provenance() as u64;
+    // SAFETY: the parameters are those of the call.
+    let handles = unsafe { handles_behind(desc.parameters, base) };
+    let Some(last) = handles.last().copied() else { return };
+    if command == Command::ResetDescriptorPool {
+        if let Some(pool) = names.slot(last.ty, last.handle) {
+            names.forget_children(pool);
+        }
+    } else {
+        // What is destroyed comes last; before it stand the device and the pool.
+        for it in handles.into_iter().filter(|it| it.ty == last.ty) {
+            names.of(it.ty).forget(it.ty, it.handle);
+        }
+    }
+}
+
+/// A handle in the parameters or outputs of a call.
+#[derive(Clone, Copy)]
+struct Found {
+    ty: HandleType,
+    handle: u64,
+    is_behind_pointer: bool,
+}
+
+/// The handles in an image and directly behind its pointers, in order.
+unsafe fn handles_behind(layout: &'static Layout, base: u64) -> Vec<Found> {
+    // SAFETY: the caller has the image of a call.
+    let memory = unsafe { CMemory::of_this_process() };
+    let frame = Frame::root(layout, base);
+    let mut found = Vec::new();
+    for work in layout.work {
+        let at = base + u64::from(work.at());
+        match work {
+            Work::Handles { ty, .. } => {
+                found.extend(memory.read(at, 8).map(|handle| Found { ty: *ty, handle, is_behind_pointer: false }));
+            }
+            Work::Pointer { pointer: Pointer { to: Target::Handle(ty), len, .. }, .. } if *len != Len::Terminated => {
+                let count = rules::count(&memory, &frame, *len, 0).unwrap_or(0);
+                let first = memory.follow(at);
+                let elements = (0..count).filter_map(|it| memory.read(first? + it * 8, 8));
+                found.extend(elements.map(|handle| Found { ty: *ty, handle, is_behind_pointer: true }));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The handles in structures that a call wrote: displays, and the physical devices of a group.
+unsafe fn handles_in_structures(layout: &'static Layout, base: u64) -> Vec<Found> {
+    // SAFETY: the caller has the outputs of a call that returned.
+    let memory = unsafe { CMemory::of_this_process() };
+    let frame = Frame::root(layout, base);
+    let mut found = Vec::new();
+    for work in layout.work {
+        let Work::Pointer { at, pointer: Pointer { to: Target::Struct(inner), len, .. } } = work else { continue };
+        let count = rules::count(&memory, &frame, *len, 0).unwrap_or(0);
+        let Some(first) = memory.follow(base + u64::from(*at)) else { continue };
+        for element in 0..count {
+            let owner = first + element * u64::from(inner.size);
+            for work in inner.work {
+                let Work::Handles { at, count, ty, .. } = work else { continue };
+                // What lies behind the devices of a group is noise.
+                let tail = inner.work.iter().find_map(|it| match it {
+                    Work::Tail { array, count, .. } if array.at == *at => memory.at(owner, *count),
+                    _ => None,
+                });
+                let used = tail.unwrap_or(u64::from(*count)).min(u64::from(*count));
+                let handles = (0..used).filter_map(|it| memory.read(owner + u64::from(*at) + it * 8, 8));
+                found.extend(handles.map(|handle| Found { ty: *ty, handle, is_behind_pointer: true }));
+            }
+        }
+    }
+    found
+}

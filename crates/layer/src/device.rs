@@ -1,0 +1,113 @@
+//! Devices: made and ended.
+
+use lavascope_abi::*;
+
+use crate::DeviceTable;
+use crate::calls::around;
+use crate::chain::take_next;
+use crate::dispatch::dispatch_key;
+use crate::entry::{CHAINS, WATCHED_DEVICES};
+use crate::fence::fence;
+use crate::instance::InstanceData;
+use crate::interface::*;
+use crate::names::{Names, PROCESS};
+
+/// A device and what comes after us in its chain.
+pub(crate) struct DeviceData {
+    pub(crate) get_device_proc_addr: GetProcAddr,
+    pub(crate) table: DeviceTable,
+    /// Whether its calls are recorded.
+    pub(crate) is_watched: bool,
+    pub(crate) has_debug_utils: bool,
+    names: Names,
+}
+
+impl DeviceData {
+    #[inline(always)]
+    pub(crate) fn names(&self) -> &Names {
+        &self.names
+    }
+}
+
+pub(crate) unsafe extern "system" fn create<const CHAIN: usize>(
+    physical_device: PhysicalDevice,
+    p_create_info: Ptr<DeviceCreateInfo>,
+    p_allocator: Ptr<Opaque>,
+    p_device: Ptr<Device>,
+) -> Result {
+    let params = CreateDeviceParams { physical_device, p_create_info, p_allocator, p_device };
+    // SAFETY: the application's own parameters.
+    let work = || unsafe { create_in_chain::<CHAIN>(&params) };
+    fence("vkCreateDevice", || work().unwrap_or(FAILED), || FAILED)
+}
+
+/// # Safety
+///
+/// The parameters must be those of a `vkCreateDevice` that the loader passed to this layer.
+unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Option<Result> {
+    // SAFETY: a physical device shares the key of its instance and is alive.
+    let instance = CHAINS[CHAIN].instances.get(unsafe { dispatch_key(params.physical_device.0) })?;
+    // SAFETY: a create info that is not null is valid, and its chain has the loader's links.
+    let chain = unsafe { params.p_create_info.as_ptr().as_ref() }?.p_next;
+    // SAFETY: as above.
+    let next = unsafe { take_next(chain, DEVICE_LINK) }?;
+    let (get_instance, get_device) = (next.get_instance_proc_addr?, next.get_other_proc_addr?);
+    // SAFETY: the loader answers for `vkCreateDevice` without an instance here, as for every layer.
+    let found = unsafe { ask(get_instance, 0, c"vkCreateDevice") };
+    // SAFETY: what was asked for by this name has this type.
+    let found = unsafe { std::mem::transmute::<FnPtr, Option<FnCreateDevice>>(found) };
+    let create = found.or(instance.table.create_device)?;
+    // SAFETY: the caller's word.
+    let result = unsafe { call_next(instance, create, params) };
+    if result == Result::SUCCESS {
+        // SAFETY: a call that succeeded wrote the device.
+        let device = unsafe { *params.p_device.as_ptr() };
+        // SAFETY: what `get_device` gives for a name is that function.
+        let table = unsafe { DeviceTable::load(|name| ask(get_device, device.0, name)) };
+        let data = DeviceData {
+            get_device_proc_addr: get_device,
+            table,
+            is_watched: instance.is_watched,
+            has_debug_utils: instance.has_debug_utils,
+            names: Names::default(),
+        };
+        // SAFETY: the device was just created.
+        let key = unsafe { dispatch_key(device.0) };
+        let data = CHAINS[CHAIN].devices.insert(key, data);
+        if data.is_watched {
+            WATCHED_DEVICES.insert(key, data);
+        }
+    }
+    Some(result)
+}
+
+unsafe fn call_next(instance: &InstanceData, create: FnCreateDevice, params: &CreateDeviceParams) -> Result {
+    let CreateDeviceParams { physical_device, p_create_info, p_allocator, p_device } = *params;
+    if !instance.is_watched {
+        // SAFETY: the application's own parameters.
+        return unsafe { create(physical_device, p_create_info, p_allocator, p_device) };
+    }
+    // SAFETY: the application's own parameters.
+    let next = || unsafe { create(physical_device, p_create_info, p_allocator, p_device) };
+    // SAFETY: as above.
+    unsafe { around(&PROCESS, Command::CreateDevice, params, next) }
+}
+
+pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(device: Device, p_allocator: Ptr<Opaque>) {
+    // SAFETY: a device to be destroyed is alive, or null.
+    let key = unsafe { dispatch_key(device.0) };
+    let data = fence("vkDestroyDevice", || CHAINS[CHAIN].devices.remove(key), || None);
+    let Some(data) = data else { return };
+    let Some(destroy) = data.table.destroy_device else { return };
+    if !data.is_watched {
+        // SAFETY: the application's own parameters.
+        return unsafe { destroy(device, p_allocator) };
+    }
+    WATCHED_DEVICES.remove(key);
+    let params = DestroyDeviceParams { device, p_allocator };
+    // SAFETY: the application's own parameters.
+    let next = || unsafe { destroy(device, p_allocator) };
+    // SAFETY: as above.
+    unsafe { around(&data.names, Command::DestroyDevice, &params, next) };
+    fence("vkDestroyDevice", || drop(data), || ());
+}

@@ -1,0 +1,143 @@
+//! Which layers and extensions there are, as far as this layer is asked.
+
+use std::ffi::CStr;
+
+use lavascope_abi::*;
+
+use crate::dispatch::dispatch_key;
+use crate::entry::{CHAINS, text};
+use crate::interface::{FAILED, LAYER_NAME};
+
+/// The instance extensions that the layer has of its own, with their versions. The manifests that `lavascope`
+/// writes say the same.
+pub const INSTANCE_EXTENSIONS: [(&CStr, u32); 5] = [
+    (c"VK_EXT_debug_report", 10),
+    (c"VK_EXT_debug_utils", 2),
+    (c"VK_EXT_layer_settings", 2),
+    (c"VK_EXT_validation_features", 6),
+    (c"VK_EXT_validation_flags", 3),
+];
+
+pub(crate) unsafe extern "system" fn instance_layers(p_count: Ptr<u32>, p_properties: Ptr<LayerProperties>) -> Result {
+    let mut it = LayerProperties::zeroed();
+    it.spec_version = 1 << 22 | 4 << 12 | HEADER_VERSION;
+    it.implementation_version = 1;
+    copy_text(LAYER_NAME, &mut it.layer_name);
+    copy_text(c"Lavascope: what a Vulkan program does and where it is wrong", &mut it.description);
+    // SAFETY: the application's own parameters.
+    unsafe { answer(&[it], p_count, p_properties) }
+}
+
+pub(crate) unsafe extern "system" fn device_layers(
+    _physical_device: PhysicalDevice,
+    p_count: Ptr<u32>,
+    p_properties: Ptr<LayerProperties>,
+) -> Result {
+    // SAFETY: the application's own parameters.
+    unsafe { instance_layers(p_count, p_properties) }
+}
+
+/// Whether this layer is asked for. Under the Khronos name the question is left to the loader, which has the
+/// manifest: the real Khronos layer may be in the same chain.
+fn is_ours(name: Option<&CStr>) -> bool {
+    name.is_some_and(|it| it == LAYER_NAME)
+}
+
+pub(crate) unsafe extern "system" fn instance_extensions(
+    p_layer_name: Ptr<u8>,
+    p_count: Ptr<u32>,
+    p_properties: Ptr<ExtensionProperties>,
+) -> Result {
+    // SAFETY: the application's name, or null.
+    if !is_ours(unsafe { text(p_layer_name) }) {
+        return Result::ERROR_LAYER_NOT_PRESENT;
+    }
+    let extensions = INSTANCE_EXTENSIONS.map(|(name, version)| {
+        let mut it = ExtensionProperties::zeroed();
+        it.spec_version = version;
+        copy_text(name, &mut it.extension_name);
+        it
+    });
+    // SAFETY: the application's own parameters.
+    unsafe { answer(&extensions, p_count, p_properties) }
+}
+
+pub(crate) unsafe extern "system" fn device_extensions<const CHAIN: usize>(
+    physical_device: PhysicalDevice,
+    p_layer_name: Ptr<u8>,
+    p_count: Ptr<u32>,
+    p_properties: Ptr<ExtensionProperties>,
+) -> Result {
+    // SAFETY: the application's name, or null.
+    if is_ours(unsafe { text(p_layer_name) }) {
+        // SAFETY: the application's own parameters. The layer has no device extensions.
+        return unsafe { answer(&[], p_count, p_properties) };
+    }
+    // SAFETY: a physical device shares the key of its instance and is alive.
+    let instance = CHAINS[CHAIN].instances.get(unsafe { dispatch_key(physical_device.0) });
+    match instance.and_then(|it| it.table.enumerate_device_extension_properties) {
+        // SAFETY: the application's own parameters.
+        Some(next) => unsafe { next(physical_device, p_layer_name, p_count, p_properties) },
+        None => FAILED,
+    }
+}
+
+/// The two-call answer: the count, or as many as fit.
+///
+/// # Safety
+///
+/// `p_count` must be valid, and `p_properties` null or valid for that many.
+unsafe fn answer<T: Copy>(have: &[T], p_count: Ptr<u32>, p_properties: Ptr<T>) -> Result {
+    // SAFETY: valid, by the caller's word; a null count is an application's mistake.
+    let Some(count) = (unsafe { p_count.as_mut_ptr().as_mut() }) else { return FAILED };
+    if p_properties.is_null() {
+        *count = have.len() as u32;
+        return Result::SUCCESS;
+    }
+    let given = have.len().min(*count as usize);
+    // SAFETY: valid for `*count` elements, of which at most that many are written.
+    unsafe { std::ptr::copy_nonoverlapping(have.as_ptr(), p_properties.as_mut_ptr(), given) };
+    *count = given as u32;
+    if given < have.len() { Result::INCOMPLETE } else { Result::SUCCESS }
+}
+
+fn copy_text(from: &CStr, to: &mut [u8]) {
+    let bytes = from.to_bytes();
+    to[..bytes.len()].copy_from_slice(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enumeration_follows_the_two_call_idiom() {
+        let (mut counts, mut layer) = ([9_u32, 1, 0], LayerProperties::zeroed());
+        let first = (&raw mut counts).expose_provenance() as u64;
+        let p_layer = Ptr::new((&raw mut layer).expose_provenance() as u64);
+        // SAFETY: the pointers lead to the two variables above.
+        let results = unsafe {
+            [
+                instance_layers(Ptr::new(first), Ptr::NULL),
+                instance_layers(Ptr::new(first + 4), p_layer),
+                instance_layers(Ptr::new(first + 8), p_layer),
+            ]
+        };
+        assert_eq!(results, [Result::SUCCESS, Result::SUCCESS, Result::INCOMPLETE]);
+        assert_eq!(counts, [1, 1, 0]);
+        assert_eq!(CStr::from_bytes_until_nul(&layer.layer_name), Ok(LAYER_NAME));
+    }
+
+    #[test]
+    fn the_layer_has_the_extensions_through_which_it_is_set() {
+        let mut count = 0_u32;
+        let p_count = Ptr::new((&raw mut count).expose_provenance() as u64);
+        let own = Ptr::new(LAYER_NAME.as_ptr().expose_provenance() as u64);
+        // SAFETY: the pointers lead to the variable and the name above.
+        unsafe {
+            assert_eq!(instance_extensions(own, p_count, Ptr::NULL), Result::SUCCESS);
+            assert_eq!(instance_extensions(Ptr::NULL, p_count, Ptr::NULL), Result::ERROR_LAYER_NOT_PRESENT);
+        }
+        assert_eq!(count, 5);
+    }
+}

@@ -1,0 +1,145 @@
+//! What the process shares: its objects, its threads, and who listens to its calls.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use lavascope_settings::Output;
+use lavascope_stream::{Merger, Objects, Threads, Wake};
+
+use crate::print::Printer;
+use crate::report;
+use crate::stats::Stats;
+
+pub(crate) static HUB: Hub = Hub::new();
+
+/// Words that may wait for the reader, in all streams together: 256 MiB.
+const WORDS_MAX: usize = 32 << 20;
+
+pub(crate) struct Hub {
+    pub(crate) objects: Objects,
+    pub(crate) threads: Threads,
+    pub(crate) wake: LazyLock<Arc<Wake>>,
+    /// Who listens: [`Hub::PRINTS`] and [`Hub::READS`]. Relaxed: what a listener needs is behind locks of its own.
+    listeners: AtomicU8,
+    printer: Mutex<Option<Printer>>,
+    reader: Mutex<Reader>,
+    is_stopping: AtomicBool,
+}
+
+/// The thread that reads all streams, and what it knows.
+#[derive(Default)]
+struct Reader {
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the reading thread works on. Behind a lock, so that it outlives the thread.
+static READING: LazyLock<Mutex<(Merger, Stats)>> = LazyLock::new(Mutex::default);
+
+impl Hub {
+    /// Records are printed on the application's thread, before the driver sees the call.
+    pub(crate) const PRINTS: u8 = 1;
+    /// Records go into streams, which the reader reads.
+    pub(crate) const READS: u8 = 2;
+    /// A bug of ours: nobody listens any more.
+    const BROKEN: u8 = 128;
+
+    const fn new() -> Hub {
+        Hub {
+            objects: Objects::new(),
+            threads: Threads::new(),
+            wake: LazyLock::new(|| Wake::new(WORDS_MAX)),
+            listeners: AtomicU8::new(0),
+            printer: Mutex::new(None),
+            reader: Mutex::new(Reader { thread: None }),
+            is_stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// The listeners, or zero.
+    #[inline(always)]
+    pub(crate) fn listeners(&self) -> u8 {
+        let listeners = self.listeners.load(Ordering::Relaxed);
+        if listeners & Hub::BROKEN != 0 { 0 } else { listeners }
+    }
+
+    /// After a bug of ours the application goes on alone.
+    pub(crate) fn give_up(&self) {
+        self.listeners.fetch_or(Hub::BROKEN, Ordering::Relaxed);
+    }
+
+    /// From now on calls are printed.
+    pub(crate) fn start_printing(&self, output: &Output) -> Result<(), String> {
+        let mut printer = lock(&self.printer);
+        if printer.as_ref().is_none_or(|it| it.output() != output) {
+            *printer = Some(Printer::open(output)?);
+        }
+        self.listeners.fetch_or(Hub::PRINTS, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Shows a record to the printer.
+    #[cold]
+    pub(crate) fn print(&self, thread: u32, record: &[u64]) {
+        if let Some(printer) = lock(&self.printer).as_mut() {
+            printer.record(thread, record);
+        }
+    }
+
+    /// From now on calls are counted, on a thread of ours.
+    pub(crate) fn start_counting(&self) {
+        let mut reader = lock(&self.reader);
+        if reader.thread.is_none() {
+            self.is_stopping.store(false, Ordering::Release);
+            let thread = std::thread::Builder::new().name("lavascope-reader".into()).spawn(read);
+            match thread {
+                Ok(thread) => {
+                    reader.thread = Some(thread);
+                    self.listeners.fetch_or(Hub::READS, Ordering::Relaxed);
+                }
+                Err(error) => report::problem("error", "stats", &format!("no thread to read calls: {error}")),
+            }
+        }
+    }
+
+    /// The last instance is gone, or the process ends: nobody listens any more, and what was counted is told.
+    ///
+    /// Waits for the reader only so long: at the end of a process it may be gone already, without a word.
+    pub(crate) fn stop(&self, patience: Duration) {
+        let Some(thread) = lock(&self.reader).thread.take() else { return };
+        self.listeners.fetch_and(!Hub::READS, Ordering::Relaxed);
+        self.is_stopping.store(true, Ordering::Release);
+        let start = Instant::now();
+        while !thread.is_finished() && start.elapsed() < patience {
+            self.wake.wake();
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        if thread.is_finished() {
+            let _ = thread.join();
+        }
+        self.wake.end_reader();
+        if let Ok(mut reading) = READING.try_lock() {
+            drain(&mut reading);
+            report::stats(&std::mem::take(&mut reading.1));
+        }
+    }
+}
+
+/// The reading thread: reads what there is, and sleeps until there is more or it is told to stop.
+fn read() {
+    HUB.wake.set_reader();
+    while !HUB.is_stopping.load(Ordering::Acquire) {
+        if drain(&mut lock(&READING)) == 0 {
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+    }
+}
+
+fn drain((merger, stats): &mut (Merger, Stats)) -> usize {
+    merger.drain(&HUB.threads, |thread, record| stats.record(thread, record))
+}
+
+fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
+    it.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,258 @@
+//! Instances: made and ended, with the settings that the application and its surroundings ask for.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use lavascope_abi::*;
+use lavascope_settings::{Problem, Settings, Severity};
+
+use crate::application::Wishes;
+use crate::calls::around;
+use crate::chain::take_next;
+use crate::dispatch::dispatch_key;
+use crate::entry::{CHAINS, WATCHED_INSTANCES, text};
+use crate::fence::fence;
+use crate::hub::HUB;
+use crate::interface::*;
+use crate::messages::{Message, Messages};
+use crate::names::{Names, PROCESS};
+use crate::{InstanceTable, report};
+
+/// An instance and what comes after us in its chain.
+pub(crate) struct InstanceData {
+    pub(crate) get_instance_proc_addr: GetProcAddr,
+    /// For functions of physical devices that the next layer knows and we do not.
+    pub(crate) get_physical_device_proc_addr: Option<GetProcAddr>,
+    pub(crate) table: InstanceTable,
+    /// Whether its calls are recorded.
+    pub(crate) is_watched: bool,
+    pub(crate) has_debug_utils: bool,
+    pub(crate) has_debug_report: bool,
+    pub(crate) messages: Messages,
+}
+
+impl InstanceData {
+    pub(crate) fn names(&self) -> &'static Names {
+        &PROCESS
+    }
+}
+
+thread_local! {
+    /// Whether this thread is inside our `vkCreateInstance`. A second one then is our library further down the same
+    /// chain, under its other name: it passes everything through.
+    static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+pub(crate) unsafe extern "system" fn create<const CHAIN: usize>(
+    p_create_info: Ptr<InstanceCreateInfo>,
+    p_allocator: Ptr<Opaque>,
+    p_instance: Ptr<Instance>,
+) -> Result {
+    let params = CreateInstanceParams { p_create_info, p_allocator, p_instance };
+    let is_second = IS_INSIDE.replace(true);
+    // SAFETY: the application's own parameters.
+    let work = || unsafe { if is_second { pass_on::<CHAIN>(&params) } else { create_first::<CHAIN>(&params) } };
+    let result = fence("vkCreateInstance", || work().unwrap_or(FAILED), || FAILED);
+    IS_INSIDE.set(is_second);
+    result
+}
+
+/// What comes next in the chain, and the call that goes there.
+struct Way {
+    get: GetProcAddr,
+    get_physical: Option<GetProcAddr>,
+    create: FnCreateInstance,
+}
+
+unsafe fn next_in_chain(params: &CreateInstanceParams) -> Option<Way> {
+    // SAFETY: a create info that is not null is valid, and its chain has the loader's links.
+    let chain = unsafe { params.p_create_info.as_ptr().as_ref() }?.p_next;
+    // SAFETY: as above.
+    let next = unsafe { take_next(chain, INSTANCE_LINK) }?;
+    let get = next.get_instance_proc_addr?;
+    // SAFETY: `vkCreateInstance` is asked for without an instance.
+    let found = unsafe { ask(get, 0, c"vkCreateInstance") };
+    // SAFETY: what was asked for by this name has this type.
+    let create = unsafe { std::mem::transmute::<FnPtr, Option<FnCreateInstance>>(found) }?;
+    Some(Way { get, get_physical: next.get_other_proc_addr, create })
+}
+
+/// # Safety
+///
+/// The parameters must be those of a `vkCreateInstance` that the loader passed to this layer.
+unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Option<Result> {
+    // SAFETY: the caller's word; a chain is read before the next layer may change it.
+    let wishes = unsafe { Wishes::read(params.p_create_info.as_ptr().as_ref()?) };
+    let (settings, problems) = lavascope_settings::sources::read(wishes.settings);
+    let messages = Messages::new(wishes.messengers, &settings);
+    let is_watched = start(&settings, &messages);
+    for problem in &problems {
+        tell(&messages, problem);
+    }
+    // SAFETY: the caller's word.
+    let way = unsafe { next_in_chain(params) }?;
+    // SAFETY: the application's own parameters.
+    let result = unsafe { call_next(&way, params, is_watched) };
+    if result == Result::SUCCESS {
+        let data = |table| InstanceData {
+            get_instance_proc_addr: way.get,
+            get_physical_device_proc_addr: way.get_physical,
+            table,
+            is_watched,
+            has_debug_utils: wishes.has_debug_utils,
+            has_debug_report: wishes.has_debug_report,
+            messages,
+        };
+        // SAFETY: a call that succeeded wrote the instance.
+        unsafe { remember::<CHAIN>(*params.p_instance.as_ptr(), way.get, data) };
+    }
+    Some(result)
+}
+
+unsafe fn call_next(way: &Way, params: &CreateInstanceParams, is_watched: bool) -> Result {
+    let CreateInstanceParams { p_create_info, p_allocator, p_instance } = *params;
+    if !is_watched {
+        // SAFETY: the application's own parameters.
+        return unsafe { (way.create)(p_create_info, p_allocator, p_instance) };
+    }
+    // SAFETY: the application's own parameters.
+    let next = || unsafe { (way.create)(p_create_info, p_allocator, p_instance) };
+    // SAFETY: as above.
+    unsafe { around(&PROCESS, Command::CreateInstance, params, next) }
+}
+
+/// The second of us in one chain.
+///
+/// # Safety
+///
+/// As for [`create_first`].
+unsafe fn pass_on<const CHAIN: usize>(params: &CreateInstanceParams) -> Option<Result> {
+    // SAFETY: the caller's word.
+    let way = unsafe { next_in_chain(params) }?;
+    // SAFETY: the application's own parameters.
+    let result = unsafe { (way.create)(params.p_create_info, params.p_allocator, params.p_instance) };
+    if result == Result::SUCCESS {
+        let data = |table| InstanceData {
+            get_instance_proc_addr: way.get,
+            get_physical_device_proc_addr: way.get_physical,
+            table,
+            is_watched: false,
+            has_debug_utils: false,
+            has_debug_report: false,
+            messages: Messages::silent(),
+        };
+        // SAFETY: a call that succeeded wrote the instance.
+        unsafe { remember::<CHAIN>(*params.p_instance.as_ptr(), way.get, data) };
+    }
+    Some(result)
+}
+
+/// # Safety
+///
+/// `get` must be the next function for this new instance.
+unsafe fn remember<const CHAIN: usize>(
+    instance: Instance,
+    get: GetProcAddr,
+    data: impl FnOnce(InstanceTable) -> InstanceData,
+) {
+    // SAFETY: what `get` gives for a name is that function.
+    let table = unsafe { InstanceTable::load(|name| ask(get, instance.0, name)) };
+    // SAFETY: the instance was just created.
+    let key = unsafe { dispatch_key(instance.0) };
+    let data = CHAINS[CHAIN].instances.insert(key, data(table));
+    if data.is_watched {
+        WATCHED_INSTANCES.insert(key, data);
+    }
+    data.messages.set_alive(true);
+}
+
+/// Does what the settings say, and tells whether anybody listens to calls.
+fn start(settings: &Settings, messages: &Messages) -> bool {
+    let complain = |place: &str, text: &str| {
+        report::problem("error", place, text);
+        messages.send(&Message {
+            severity: Severity::Error,
+            name: c"LAVASCOPE-Setting",
+            text: &format!("{place}: {text}"),
+        });
+    };
+    if let Some(folder) = &settings.report
+        && let Err(text) = report::open(folder)
+    {
+        complain("report", &text);
+    }
+    let mut is_watched = false;
+    if let Some(output) = &settings.print {
+        match HUB.start_printing(output) {
+            Ok(()) => is_watched = true,
+            Err(text) => complain("print", &text),
+        }
+    }
+    if settings.stats {
+        HUB.start_counting();
+        is_watched = true;
+    }
+    is_watched
+}
+
+fn tell(messages: &Messages, problem: &Problem) {
+    let severity = match problem.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "note",
+    };
+    report::problem(severity, &problem.place.to_string(), &problem.to_string());
+    messages.send(&Message { severity: problem.severity, name: c"LAVASCOPE-Setting", text: &problem.to_string() });
+}
+
+pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(instance: Instance, p_allocator: Ptr<Opaque>) {
+    // SAFETY: an instance to be destroyed is alive, or null.
+    let key = unsafe { dispatch_key(instance.0) };
+    let data = fence("vkDestroyInstance", || CHAINS[CHAIN].instances.remove(key), || None);
+    let Some(data) = data else { return };
+    data.messages.set_alive(false);
+    let Some(destroy) = data.table.destroy_instance else { return };
+    // SAFETY: the application's own parameters.
+    let next = || unsafe { destroy(instance, p_allocator) };
+    if data.is_watched {
+        WATCHED_INSTANCES.remove(key);
+        let params = DestroyInstanceParams { instance, p_allocator };
+        // SAFETY: as above.
+        unsafe { around(&PROCESS, Command::DestroyInstance, &params, next) };
+    } else {
+        next();
+    }
+    if CHAINS.iter().all(|it| it.instances.len() == 0) {
+        fence("vkDestroyInstance", end, || ());
+    }
+}
+
+/// The last instance is gone: the library may be unloaded now, so no thread of ours may stay.
+fn end() {
+    HUB.stop(Duration::from_secs(10));
+    report::end();
+}
+
+/// The process ends, or the library is unloaded, while an instance is still there.
+extern "C" fn at_exit() {
+    fence("exit", || HUB.stop(Duration::from_secs(2)), || ());
+}
+
+#[used]
+#[cfg_attr(target_os = "linux", unsafe(link_section = ".fini_array"))]
+static AT_EXIT: extern "C" fn() = at_exit;
+
+/// Whether a list of extensions has one of a name.
+///
+/// # Safety
+///
+/// The list must be that of a valid create info.
+pub(crate) unsafe fn has_extension(info: &InstanceCreateInfo, wanted: &std::ffi::CStr) -> bool {
+    let names = info.pp_enabled_extension_names;
+    (0..info.enabled_extension_count as usize).any(|it| {
+        // SAFETY: the list has as many names as it says.
+        let name = unsafe { names.as_ptr().add(it).as_ref() };
+        // SAFETY: each is null-terminated.
+        name.and_then(|it| unsafe { text(*it) }) == Some(wanted)
+    })
+}

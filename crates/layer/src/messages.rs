@@ -1,0 +1,435 @@
+//! Messages of ours, and the application's messengers, which get them.
+//!
+//! A messenger chained into `vkCreateInstance` is used while the instance is made and ended, those created later in
+//! between; where there is none, messages go to the log. Callbacks are called without any lock held.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, CString};
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
+
+use lavascope_abi::*;
+use lavascope_settings::{DebugAction, MessageId, Output, ReportFlag, Settings, Severity};
+use serde_json::json;
+use xxhash_rust::xxh32::xxh32;
+
+use crate::calls::around;
+use crate::dispatch::dispatch_key;
+use crate::entry::CHAINS;
+use crate::interface::FAILED;
+use crate::names::PROCESS;
+
+/// Something to tell the application.
+pub(crate) struct Message<'a> {
+    pub(crate) severity: Severity,
+    /// What users filter by.
+    pub(crate) name: &'a CStr,
+    pub(crate) text: &'a str,
+}
+
+/// Who wants messages.
+#[derive(Clone, Copy)]
+pub(crate) struct Messenger {
+    handle: u64,
+    kind: Kind,
+    user_data: Ptr<Opaque>,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Utils { severities: u32, types: u32, callback: Option<UtilsCallback> },
+    Report { flags: u32, callback: Option<ReportCallback> },
+}
+
+type UtilsCallback = unsafe extern "system" fn(
+    DebugUtilsMessageSeverityFlagsEXT,
+    DebugUtilsMessageTypeFlagsEXT,
+    Ptr<DebugUtilsMessengerCallbackDataEXT>,
+    Ptr<Opaque>,
+) -> Bool32;
+
+type ReportCallback = unsafe extern "system" fn(
+    DebugReportFlagsEXT,
+    DebugReportObjectTypeEXT,
+    u64,
+    usize,
+    i32,
+    Ptr<u8>,
+    Ptr<u8>,
+    Ptr<Opaque>,
+) -> Bool32;
+
+/// The messages of one instance.
+pub(crate) struct Messages {
+    chained: Vec<Messenger>,
+    created: RwLock<Vec<Messenger>>,
+    /// Between the creation of the instance and its end. Relaxed: both are the application's own calls.
+    is_alive: AtomicBool,
+    rules: Rules,
+    sent: Mutex<HashMap<CString, u64>>,
+}
+
+/// What the settings say about messages.
+#[derive(Default)]
+struct Rules {
+    filter: Vec<MessageId>,
+    /// The same message is sent at most so often.
+    limit: Option<u64>,
+    logs: Vec<ReportFlag>,
+    actions: Vec<DebugAction>,
+    log: Option<Output>,
+    is_json: bool,
+}
+
+impl Messages {
+    pub(crate) fn new(chained: Vec<Messenger>, settings: &Settings) -> Messages {
+        let rules = Rules {
+            filter: settings.message_id_filter.clone(),
+            limit: settings.enable_message_limit.then_some(settings.duplicate_message_limit).filter(|it| *it > 0),
+            logs: settings.report_flags.clone(),
+            actions: settings.debug_action.clone(),
+            log: Some(settings.log_filename.clone()),
+            is_json: settings.message_format_json,
+        };
+        Messages { chained, rules, ..Messages::silent() }
+    }
+
+    /// For the second of us in a chain, who has nothing to say.
+    pub(crate) fn silent() -> Messages {
+        Messages {
+            chained: Vec::new(),
+            created: RwLock::default(),
+            is_alive: AtomicBool::new(false),
+            rules: Rules::default(),
+            sent: Mutex::default(),
+        }
+    }
+
+    /// The instance was made, or is about to end.
+    pub(crate) fn set_alive(&self, is_alive: bool) {
+        self.is_alive.store(is_alive, Ordering::Relaxed);
+    }
+
+    /// Gives a message to whoever wants it, else to the log. Says whether a callback wants the call to be given up.
+    pub(crate) fn send(&self, message: &Message<'_>) -> bool {
+        if self.rules.is_filtered(message) || self.is_beyond_limit(message) {
+            return false;
+        }
+        let text = self.rules.formatted(message);
+        let actions = &self.rules.actions;
+        if actions.contains(&DebugAction::Ignore) {
+            return false;
+        }
+        let (mut is_taken, mut is_refused) = (false, false);
+        let is_by_default = actions.is_empty() || actions.contains(&DebugAction::Default);
+        if is_by_default || actions.contains(&DebugAction::Callback) {
+            for messenger in self.recipients() {
+                // SAFETY: the application keeps a callback valid for as long as its messenger exists.
+                let answer = unsafe { messenger.call(message, &text) };
+                is_taken |= answer.is_some();
+                is_refused |= answer == Some(true);
+            }
+        }
+        if actions.contains(&DebugAction::Log) || is_by_default && !is_taken {
+            self.rules.log(message.severity, &text);
+        }
+        is_refused
+    }
+
+    fn recipients(&self) -> Vec<Messenger> {
+        if self.is_alive.load(Ordering::Relaxed) {
+            self.created.read().unwrap_or_else(PoisonError::into_inner).clone()
+        } else {
+            self.chained.clone()
+        }
+    }
+
+    fn is_beyond_limit(&self, message: &Message<'_>) -> bool {
+        let Some(limit) = self.rules.limit else { return false };
+        // One kind of problem may come in many texts, each worth telling; a flood of one text is not.
+        let key = CString::new(format!("{}\n{}", message.name.to_string_lossy(), message.text)).unwrap_or_default();
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = sent.entry(key).or_default();
+        *count += 1;
+        *count > limit
+    }
+
+    fn add(&self, messenger: Messenger) {
+        self.created.write().unwrap_or_else(PoisonError::into_inner).push(messenger);
+    }
+
+    fn remove(&self, handle: u64) {
+        self.created.write().unwrap_or_else(PoisonError::into_inner).retain(|it| it.handle != handle);
+    }
+}
+
+/// The number that goes with a message's name, as other layers compute it.
+pub(crate) fn message_number(name: &CStr) -> i32 {
+    xxh32(name.to_bytes(), 8).cast_signed()
+}
+
+impl Rules {
+    fn is_filtered(&self, message: &Message<'_>) -> bool {
+        self.filter.iter().any(|it| match it {
+            MessageId::Name(name) => name.as_bytes() == message.name.to_bytes(),
+            MessageId::Number(number) => number.cast_signed() == message_number(message.name),
+        })
+    }
+
+    fn formatted(&self, message: &Message<'_>) -> String {
+        if !self.is_json {
+            return message.text.to_owned();
+        }
+        let severity = match message.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "info",
+        };
+        let name = message.name.to_string_lossy();
+        let value = json!({
+            "Severity": severity,
+            "VUID": name,
+            "Objects": [],
+            "MessageID": format!("{:#x}", message_number(message.name)),
+            "Function": "",
+            "Location": "",
+            "MainMessage": message.text,
+            "DebugRegion": "",
+            "SpecText": "",
+            "SpecUrl": "",
+        });
+        value.to_string()
+    }
+
+    fn log(&self, severity: Severity, text: &str) {
+        let (flag, word) = match severity {
+            Severity::Error => (ReportFlag::Error, "error"),
+            Severity::Warning => (ReportFlag::Warn, "warning"),
+            Severity::Note => (ReportFlag::Info, "note"),
+        };
+        if !self.logs.contains(&flag) {
+            return;
+        }
+        let line = if self.is_json { format!("{text}\n") } else { format!("lavascope: {word}: {text}\n") };
+        // Nobody is left to be told that a log cannot be written.
+        let _ = match &self.log {
+            None => Ok(()),
+            Some(Output::Stdout) => std::io::stdout().write_all(line.as_bytes()),
+            Some(Output::Stderr) => std::io::stderr().write_all(line.as_bytes()),
+            Some(Output::File(path)) => std::fs::File::options()
+                .create(true)
+                .append(true)
+                .open(path)
+                .and_then(|mut it| it.write_all(line.as_bytes())),
+        };
+    }
+}
+
+impl Messenger {
+    pub(crate) fn utils(handle: u64, it: &DebugUtilsMessengerCreateInfoEXT) -> Messenger {
+        // SAFETY: null is none, and anything else is a function of this type, by valid usage.
+        let callback = unsafe { std::mem::transmute::<FnPtr, Option<UtilsCallback>>(it.pfn_user_callback) };
+        let kind = Kind::Utils { severities: it.message_severity.0, types: it.message_type.0, callback };
+        Messenger { handle, kind, user_data: it.p_user_data }
+    }
+
+    pub(crate) fn report(handle: u64, it: &DebugReportCallbackCreateInfoEXT) -> Messenger {
+        // SAFETY: as above.
+        let callback = unsafe { std::mem::transmute::<FnPtr, Option<ReportCallback>>(it.pfn_callback) };
+        Messenger { handle, kind: Kind::Report { flags: it.flags.0, callback }, user_data: it.p_user_data }
+    }
+
+    /// Calls the callback if it wants such messages, and gives its answer.
+    unsafe fn call(&self, message: &Message<'_>, text: &str) -> Option<bool> {
+        let Ok(text) = CString::new(text.replace('\0', "\\0")) else { return None };
+        match self.kind {
+            // SAFETY: the caller's word.
+            Kind::Utils { severities, types, callback } => unsafe {
+                self.call_utils(message, &text, severities, types, callback?)
+            },
+            // SAFETY: the caller's word.
+            Kind::Report { flags, callback } => unsafe { self.call_report(message, &text, flags, callback?) },
+        }
+    }
+
+    unsafe fn call_utils(
+        &self,
+        message: &Message<'_>,
+        text: &CStr,
+        severities: u32,
+        types: u32,
+        callback: UtilsCallback,
+    ) -> Option<bool> {
+        let severity = match message.severity {
+            Severity::Error => DebugUtilsMessageSeverityFlagsEXT::ERROR_EXT,
+            Severity::Warning => DebugUtilsMessageSeverityFlagsEXT::WARNING_EXT,
+            Severity::Note => DebugUtilsMessageSeverityFlagsEXT::INFO_EXT,
+        };
+        let ty = DebugUtilsMessageTypeFlagsEXT::VALIDATION_EXT;
+        if severities & severity.0 == 0 || types & ty.0 == 0 {
+            return None;
+        }
+        let mut data = DebugUtilsMessengerCallbackDataEXT::zeroed();
+        data.s_type = StructureType::DEBUG_UTILS_MESSENGER_CALLBACK_DATA_EXT;
+        data.p_message_id_name = pointer(message.name);
+        data.message_id_number = message_number(message.name);
+        data.p_message = pointer(text);
+        // SAFETY: the application's callback, with data that lives through the call.
+        Some(unsafe { callback(severity, ty, Ptr::to(&data), self.user_data) }.0 != 0)
+    }
+
+    unsafe fn call_report(
+        &self,
+        message: &Message<'_>,
+        text: &CStr,
+        flags: u32,
+        callback: ReportCallback,
+    ) -> Option<bool> {
+        let flag = match message.severity {
+            Severity::Error => DebugReportFlagsEXT::ERROR_EXT,
+            Severity::Warning => DebugReportFlagsEXT::WARNING_EXT,
+            Severity::Note => DebugReportFlagsEXT::INFORMATION_EXT,
+        };
+        if flags & flag.0 == 0 {
+            return None;
+        }
+        let ty = DebugReportObjectTypeEXT::UNKNOWN_EXT;
+        let (prefix, number) = (pointer(c"Lavascope"), message_number(message.name));
+        // SAFETY: the application's callback, with texts that live through the call.
+        Some(unsafe { callback(flag, ty, 0, 0, number, prefix, pointer(text), self.user_data) }.0 != 0)
+    }
+}
+
+fn pointer(text: &CStr) -> Ptr<u8> {
+    Ptr::new(text.as_ptr().expose_provenance() as u64)
+}
+
+/// A command that makes or ends a messenger: recorded where somebody listens, and known to us.
+macro_rules! messenger_commands {
+    ($create:ident: $create_command:ident($create_params:ident, $info:ident, $info_name:ident, $handle:ident, $out:ident) = $make:ident,
+     $destroy:ident: $destroy_command:ident($destroy_params:ident, $field:ident)) => {
+        pub(crate) unsafe extern "system" fn $create<const CHAIN: usize>(
+            instance: Instance,
+            $info_name: Ptr<$info>,
+            p_allocator: Ptr<Opaque>,
+            $out: Ptr<$handle>,
+        ) -> Result {
+            // SAFETY: an instance that is alive, by the command's valid usage.
+            let Some(owner) = (CHAINS[CHAIN].instances.get(unsafe { dispatch_key(instance.0) })) else { return FAILED };
+            let Some(next) = owner.table.$create else { return FAILED };
+            let params = $create_params { instance, $info_name, p_allocator, $out };
+            // SAFETY: the application's own parameters.
+            let next = || unsafe { next(instance, $info_name, p_allocator, $out) };
+            // SAFETY: these are the parameters of this command.
+            let result = unsafe { around(&PROCESS, Command::$create_command, &params, next) };
+            if result == Result::SUCCESS {
+                // SAFETY: a call that succeeded had valid parameters and wrote the handle.
+                let (info, handle) = unsafe { (&*$info_name.as_ptr(), $out.as_ptr().read()) };
+                owner.messages.add(Messenger::$make(handle.0, info));
+            }
+            result
+        }
+
+        pub(crate) unsafe extern "system" fn $destroy<const CHAIN: usize>(
+            instance: Instance,
+            $field: $handle,
+            p_allocator: Ptr<Opaque>,
+        ) {
+            // SAFETY: an instance that is alive, by the command's valid usage.
+            let Some(owner) = (CHAINS[CHAIN].instances.get(unsafe { dispatch_key(instance.0) })) else { return };
+            owner.messages.remove($field.0);
+            let Some(next) = owner.table.$destroy else { return };
+            let params = $destroy_params { instance, $field, p_allocator };
+            // SAFETY: the application's own parameters.
+            let next = || unsafe { next(instance, $field, p_allocator) };
+            // SAFETY: these are the parameters of this command.
+            unsafe { around(&PROCESS, Command::$destroy_command, &params, next) };
+        }
+    };
+}
+
+messenger_commands! {
+    create_debug_utils_messenger_ext: CreateDebugUtilsMessengerEXT(
+        CreateDebugUtilsMessengerEXTParams, DebugUtilsMessengerCreateInfoEXT, p_create_info, DebugUtilsMessengerEXT,
+        p_messenger
+    ) = utils,
+    destroy_debug_utils_messenger_ext: DestroyDebugUtilsMessengerEXT(DestroyDebugUtilsMessengerEXTParams, messenger)
+}
+
+messenger_commands! {
+    create_debug_report_callback_ext: CreateDebugReportCallbackEXT(
+        CreateDebugReportCallbackEXTParams, DebugReportCallbackCreateInfoEXT, p_create_info, DebugReportCallbackEXT,
+        p_callback
+    ) = report,
+    destroy_debug_report_callback_ext: DestroyDebugReportCallbackEXT(DestroyDebugReportCallbackEXTParams, callback)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex as StdMutex;
+
+    static HEARD: StdMutex<Vec<(u32, String, i32)>> = StdMutex::new(Vec::new());
+
+    unsafe extern "system" fn listen(
+        severity: DebugUtilsMessageSeverityFlagsEXT,
+        _: DebugUtilsMessageTypeFlagsEXT,
+        data: Ptr<DebugUtilsMessengerCallbackDataEXT>,
+        user_data: Ptr<Opaque>,
+    ) -> Bool32 {
+        // SAFETY: our own message, with a text.
+        let (text, number) = unsafe {
+            let data = &*data.as_ptr();
+            (CStr::from_ptr(data.p_message.as_ptr().cast()).to_string_lossy().into_owned(), data.message_id_number)
+        };
+        HEARD.lock().expect("one test").push((severity.0, text, number));
+        Bool32(u32::from(user_data.0 != 0))
+    }
+
+    fn messenger(severities: DebugUtilsMessageSeverityFlagsEXT, user_data: u64) -> Messenger {
+        let mut info = DebugUtilsMessengerCreateInfoEXT::zeroed();
+        info.message_severity = severities;
+        info.message_type = DebugUtilsMessageTypeFlagsEXT::VALIDATION_EXT;
+        info.pfn_user_callback = FnPtr((listen as UtilsCallback as *const ()).expose_provenance() as u64);
+        info.p_user_data = Ptr::new(user_data);
+        Messenger::utils(5, &info)
+    }
+
+    fn error(text: &str) -> Message<'_> {
+        Message { severity: Severity::Error, name: c"SYNC-HAZARD-WRITE-AFTER-WRITE", text }
+    }
+
+    #[test]
+    fn messages_go_to_those_who_want_them() {
+        let errors = DebugUtilsMessageSeverityFlagsEXT::ERROR_EXT;
+        let messages = Messages {
+            chained: vec![messenger(errors, 0)],
+            rules: Rules { limit: Some(2), ..Rules::default() },
+            ..Messages::silent()
+        };
+        assert!(!messages.send(&error("while it is made")));
+        messages.send(&Message { severity: Severity::Warning, ..error("not wanted") });
+        messages.set_alive(true);
+        messages.send(&error("nobody is there"));
+        messages.add(messenger(errors, 1));
+        assert!(messages.send(&error("given up")), "the callback said so");
+        for _ in 0..5 {
+            messages.send(&error("flood"));
+        }
+        messages.remove(5);
+        messages.send(&error("gone"));
+        let heard = std::mem::take(&mut *HEARD.lock().expect("one test"));
+        let texts: Vec<&str> = heard.iter().map(|it| it.1.as_str()).collect();
+        assert_eq!(texts, ["while it is made", "given up", "flood", "flood"]);
+        assert!(heard.iter().all(|it| it.0 == errors.0 && it.2 == 0x5c0e_c5d6));
+    }
+
+    #[test]
+    fn filters_know_names_and_numbers() {
+        let by = |id| Rules { filter: vec![id], ..Rules::default() }.is_filtered(&error("any"));
+        assert!(by(MessageId::Name("SYNC-HAZARD-WRITE-AFTER-WRITE".into())));
+        assert!(by(MessageId::Number(0x5c0e_c5d6)));
+        assert!(!by(MessageId::Name("SYNC-HAZARD-WRITE-AFTER-READ".into())));
+    }
+}

@@ -1,0 +1,207 @@
+//! What is known of the application's objects: their ids, their parents, and facts that decide which pointers are
+//! read.
+//!
+//! Handles of different devices may have the same value, so each device has its own names; those of instances,
+//! physical devices, surfaces and the like belong to the process.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError, RwLock};
+
+use lavascope_abi::*;
+use lavascope_base::TaggedMap;
+use lavascope_event::facts::{Facts, LibraryUse, SubpassUse};
+use lavascope_event::{Call, View, Views};
+use lavascope_stream::{Parent, Slot};
+
+use crate::hub::HUB;
+
+/// The objects of a device, or those of the process, by the handles that the driver gave.
+#[derive(Default)]
+pub(crate) struct Names {
+    slots: TaggedMap,
+    children: Mutex<HashMap<Slot, HashSet<(HandleType, u64)>>>,
+    facts: RwLock<Known>,
+}
+
+/// Facts by handle.
+#[derive(Default)]
+struct Known {
+    subpasses: HashMap<u64, Vec<SubpassUse>>,
+    templates: HashMap<u64, Vec<DescriptorUpdateTemplateEntry>>,
+    libraries: HashMap<u64, LibraryUse>,
+}
+
+/// The names of what belongs to no device.
+pub(crate) static PROCESS: LazyLock<Names> = LazyLock::new(Names::default);
+
+/// The next serial number of each type. Relaxed: numbers only have to differ.
+static SERIALS: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
+
+/// Whether the objects of a type belong to no device.
+pub(crate) const fn is_of_process(ty: HandleType) -> bool {
+    matches!(
+        ty,
+        HandleType::Instance
+            | HandleType::PhysicalDevice
+            | HandleType::Device
+            | HandleType::SurfaceKHR
+            | HandleType::DisplayKHR
+            | HandleType::DisplayModeKHR
+            | HandleType::DebugReportCallbackEXT
+            | HandleType::DebugUtilsMessengerEXT
+    )
+}
+
+impl Names {
+    /// The names that hold objects of a type, of those of a device and of the process.
+    #[inline(always)]
+    pub(crate) fn of<'a>(&'a self, ty: HandleType) -> &'a Names {
+        if is_of_process(ty) { &PROCESS } else { self }
+    }
+
+    #[inline(always)]
+    pub(crate) fn slot(&self, ty: HandleType, handle: u64) -> Option<Slot> {
+        self.slots.get(handle, ty as u8).map(|it| Slot(it as u32))
+    }
+
+    /// A new object. One that the handle named before is no more.
+    pub(crate) fn add(&self, ty: HandleType, handle: u64, parent: Parent, note: u32) -> Option<Slot> {
+        if handle == 0 || handle == u64::MAX {
+            return None;
+        }
+        self.forget(ty, handle);
+        let id = ObjectId::new(ty, SERIALS[ty as usize].fetch_add(1, Ordering::Relaxed))?;
+        let slot = HUB.objects.add(id, parent, note)?;
+        if let Parent::Owner(parent) | Parent::Keeper(parent) = parent {
+            self.children().entry(parent).or_default().insert((ty, handle));
+        }
+        self.slots.insert(handle, (ty as u64) << 56 | u64::from(slot.0));
+        Some(slot)
+    }
+
+    /// The object is no more, nor is what was allocated from it.
+    pub(crate) fn forget(&self, ty: HandleType, handle: u64) {
+        let Some(slot) = self.slot(ty, handle) else { return };
+        self.forget_children(slot);
+        self.slots.remove(handle, ty as u8);
+        if let Some(parent) = HUB.objects.parent(slot)
+            && let Some(siblings) = self.children().get_mut(&parent)
+        {
+            siblings.remove(&(ty, handle));
+        }
+        HUB.objects.remove(slot);
+        if matches!(ty, HandleType::RenderPass | HandleType::DescriptorUpdateTemplate | HandleType::Pipeline) {
+            let mut facts = self.facts.write().unwrap_or_else(PoisonError::into_inner);
+            facts.subpasses.remove(&handle);
+            facts.templates.remove(&handle);
+            facts.libraries.remove(&handle);
+        }
+    }
+
+    /// What was allocated from a pool is no more.
+    pub(crate) fn forget_children(&self, parent: Slot) {
+        let children = self.children().remove(&parent);
+        for (ty, handle) in children.into_iter().flatten() {
+            self.forget(ty, handle);
+        }
+    }
+
+    fn children(&self) -> MutexGuard<'_, HashMap<Slot, HashSet<(HandleType, u64)>>> {
+        self.children.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a call that succeeded says about the objects it made.
+    pub(crate) fn study(&self, call: Call<'_>, made: &[u64]) {
+        let mut facts = self.facts.write().unwrap_or_else(PoisonError::into_inner);
+        match call {
+            Call::CreateRenderPass(it) => {
+                let subpasses = it.p_create_info().map(|it| it.p_subpasses().iter().map(subpass_use).collect());
+                facts.subpasses.extend(made.iter().copied().zip(subpasses));
+            }
+            Call::CreateRenderPass2(it) => {
+                let subpasses = it.p_create_info().map(|it| it.p_subpasses().iter().map(subpass_use_2).collect());
+                facts.subpasses.extend(made.iter().copied().zip(subpasses));
+            }
+            Call::CreateDescriptorUpdateTemplate(it) => {
+                let entries = it.p_create_info().map(|it| copied(it.p_descriptor_update_entries()));
+                facts.templates.extend(made.iter().copied().zip(entries));
+            }
+            Call::CreateGraphicsPipelines(it) => {
+                for (pipeline, info) in made.iter().zip(it.p_create_infos().iter()) {
+                    facts.libraries.extend(library_use(info).map(|it| (*pipeline, it)));
+                }
+            }
+            // Nothing else decides what is read.
+            _ => {}
+        }
+    }
+}
+
+impl Drop for Names {
+    /// A device ends with all that nobody destroyed.
+    fn drop(&mut self) {
+        for (_, value) in self.slots.entries_unsorted() {
+            HUB.objects.remove(Slot(value as u32));
+        }
+    }
+}
+
+/// In the note of a command buffer.
+pub(crate) const SECONDARY: u32 = 1;
+
+impl Facts for Names {
+    fn is_secondary(&self, command_buffer: u64) -> Option<bool> {
+        let slot = self.slot(HandleType::CommandBuffer, command_buffer)?;
+        Some(HUB.objects.note(slot) & SECONDARY != 0)
+    }
+
+    fn subpass(&self, render_pass: u64, subpass: u32) -> Option<SubpassUse> {
+        let facts = self.facts.read().unwrap_or_else(PoisonError::into_inner);
+        facts.subpasses.get(&render_pass)?.get(subpass as usize).copied()
+    }
+
+    fn library(&self, pipeline: u64) -> Option<LibraryUse> {
+        let facts = self.facts.read().unwrap_or_else(PoisonError::into_inner);
+        facts.libraries.get(&pipeline).copied()
+    }
+
+    fn template(&self, template: u64) -> Option<Vec<DescriptorUpdateTemplateEntry>> {
+        let facts = self.facts.read().unwrap_or_else(PoisonError::into_inner);
+        facts.templates.get(&template).cloned()
+    }
+}
+
+fn copied<T: Structure + Copy>(views: Views<'_, T>) -> Vec<T> {
+    views.iter().map(|it| *it).collect()
+}
+
+fn subpass_use(it: View<'_, SubpassDescription>) -> SubpassUse {
+    SubpassUse {
+        color: it.p_color_attachments().iter().any(|it| it.attachment != ATTACHMENT_UNUSED),
+        depth_stencil: it.p_depth_stencil_attachment().is_some_and(|it| it.attachment != ATTACHMENT_UNUSED),
+    }
+}
+
+fn subpass_use_2(it: View<'_, SubpassDescription2>) -> SubpassUse {
+    SubpassUse {
+        color: it.p_color_attachments().iter().any(|it| it.attachment != ATTACHMENT_UNUSED),
+        depth_stencil: it.p_depth_stencil_attachment().is_some_and(|it| it.attachment != ATTACHMENT_UNUSED),
+    }
+}
+
+/// What a pipeline fixes for those that link it as a library. Of one that links others itself nothing is said.
+fn library_use(it: View<'_, GraphicsPipelineCreateInfo>) -> Option<LibraryUse> {
+    if it.chained::<PipelineLibraryCreateInfoKHR>().is_some_and(|it| it.library_count > 0) {
+        return None;
+    }
+    let mesh = ShaderStageFlags::MESH_EXT.0 | ShaderStageFlags::TASK_EXT.0;
+    let dynamic = it.p_dynamic_state();
+    let is_dynamic =
+        dynamic.is_some_and(|it| it.p_dynamic_states().iter().any(|it| *it == DynamicState::RASTERIZER_DISCARD_ENABLE));
+    let discards = it.p_rasterization_state().is_some_and(|it| it.rasterizer_discard_enable.0 != 0);
+    Some(LibraryUse {
+        has_mesh: it.p_stages().iter().any(|it| it.stage.0 & mesh != 0),
+        discards_always: discards && !is_dynamic,
+    })
+}

@@ -1,0 +1,110 @@
+//! Which calls order the threads of an application beyond the objects they share.
+//!
+//! A *local barrier* comes before a call that ends something, or lets the device begin: it must not happen before
+//! the others are done. A *push barrier* comes after a call in which the host learned how far the device is: what
+//! other threads do from then on may rely on it.
+
+use lavascope_abi::{Command, Result};
+
+/// What a command means for the order of threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Order {
+    /// A local barrier before the call.
+    pub(crate) before: bool,
+    pub(crate) after: After,
+}
+
+/// When a push barrier comes after the call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum After {
+    #[default]
+    Never,
+    /// When it succeeded; `VK_TIMEOUT` and `VK_NOT_READY` are no success.
+    Success,
+    /// When an image was acquired, also one that does not fit the surface any more.
+    Acquired,
+    /// When an event was found set.
+    EventSet,
+    /// When a semaphore's counter is another than at the last look.
+    Progress,
+}
+
+impl Order {
+    /// By the seed's lists, and what Vulkan added since.
+    pub(crate) const fn of(command: Command) -> Order {
+        use Command as C;
+        let (before, after) = match command {
+            C::QueueSubmit | C::QueueSubmit2 | C::QueueBindSparse => (true, After::Never),
+            C::UnmapMemory | C::UnmapMemory2 | C::FlushMappedMemoryRanges => (true, After::Never),
+            // The host lets the device go on.
+            C::SignalSemaphore | C::SetEvent => (true, After::Never),
+            C::QueuePresentKHR => (true, After::Acquired),
+            C::ResetDescriptorPool | C::ResetQueryPool | C::ResetCommandPool => (true, After::Success),
+            C::WaitForFences | C::GetFenceStatus | C::QueueWaitIdle | C::DeviceWaitIdle => (false, After::Success),
+            C::WaitSemaphores | C::WaitForPresentKHR | C::WaitForPresent2KHR => (false, After::Success),
+            C::GetQueryPoolResults | C::GetDeferredOperationResultKHR => (false, After::Success),
+            C::DeferredOperationJoinKHR => (false, After::Success),
+            C::AcquireNextImageKHR | C::AcquireNextImage2KHR => (false, After::Acquired),
+            C::GetEventStatus => (false, After::EventSet),
+            C::GetSemaphoreCounterValue => (false, After::Progress),
+            _ => (ends_something(command), After::Never),
+        };
+        Order { before, after }
+    }
+}
+
+/// Every command that destroys or frees.
+const fn ends_something(command: Command) -> bool {
+    let name = command.desc().name.as_bytes();
+    starts_with(name, b"vkDestroy") || starts_with(name, b"vkFree") || starts_with(name, b"vkRelease")
+}
+
+const fn starts_with(name: &[u8], prefix: &[u8]) -> bool {
+    let mut at = 0;
+    while at < prefix.len() {
+        if at >= name.len() || name[at] != prefix[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
+impl After {
+    /// Whether a call that returned `result` asks for a push barrier. `has_progressed` looks at a counter.
+    pub(crate) fn is_due(self, result: u64, has_progressed: impl FnOnce() -> bool) -> bool {
+        let result = Result(result as u32 as i32);
+        match self {
+            After::Never => false,
+            After::Success => result == Result::SUCCESS,
+            After::Acquired => matches!(result, Result::SUCCESS | Result::SUBOPTIMAL_KHR),
+            After::EventSet => result == Result::EVENT_SET,
+            After::Progress => result == Result::SUCCESS && has_progressed(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lists_of_the_seed() {
+        for command in [Command::QueueSubmit, Command::UnmapMemory, Command::DestroyBuffer, Command::FreeMemory] {
+            assert_eq!(Order::of(command), Order { before: true, after: After::Never });
+        }
+        for command in [Command::ResetCommandPool, Command::ResetDescriptorPool, Command::ResetQueryPool] {
+            assert_eq!(Order::of(command), Order { before: true, after: After::Success });
+        }
+        assert!(Order::of(Command::WaitForFences).after.is_due(0, || false));
+        assert!(!Order::of(Command::WaitForFences).after.is_due(2, || true), "a timeout is no success");
+        assert_eq!(Order::of(Command::CmdDraw), Order::default());
+        assert_eq!(Order::of(Command::ResetEvent), Order::default());
+    }
+
+    #[test]
+    fn a_counter_orders_only_when_it_moved() {
+        let after = Order::of(Command::GetSemaphoreCounterValue).after;
+        assert!(after.is_due(0, || true) && !after.is_due(0, || false));
+    }
+}

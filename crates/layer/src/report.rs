@@ -1,0 +1,67 @@
+//! What this process has to say to `lavascope run`: one JSON object a line, each written at once.
+//!
+//! `run` names a folder and reads what the processes of a program left there, so a crash loses nothing that was
+//! said before.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Map, Value, json};
+
+use crate::stats::Stats;
+
+static REPORT: Mutex<Option<File>> = Mutex::new(None);
+
+/// Begins the report of this process, once.
+pub(crate) fn open(folder: &Path) -> Result<(), String> {
+    let mut report = REPORT.lock().unwrap_or_else(PoisonError::into_inner);
+    if report.is_some() {
+        return Ok(());
+    }
+    let path = folder.join(format!("{}.jsonl", std::process::id()));
+    let file = File::options().create(true).append(true).open(&path);
+    *report = Some(file.map_err(|it| format!("{} cannot be written: {it}", path.display()))?);
+    drop(report);
+    let program = std::env::current_exe().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
+    let version = env!("CARGO_PKG_VERSION");
+    say("process", json!({ "pid": std::process::id(), "program": program, "version": version }));
+    Ok(())
+}
+
+/// Something in the settings or the surroundings that is not as it should be.
+pub(crate) fn problem(severity: &str, place: &str, text: &str) {
+    say("problem", json!({ "severity": severity, "place": place, "text": text }));
+}
+
+/// A bug of ours.
+pub(crate) fn bug(command: &str, text: &str) {
+    say("bug", json!({ "where": command, "text": text }));
+}
+
+/// A command that is newer than our registry went past us.
+pub(crate) fn unknown(command: &str) {
+    say("unknown", json!({ "command": command }));
+}
+
+pub(crate) fn stats(stats: &Stats) {
+    let by_command: Map<String, Value> = stats.by_command().map(|(name, count)| (name.into(), count.into())).collect();
+    say("stats", json!({ "threads": stats.threads(), "calls": stats.calls(), "by_command": by_command }));
+    if stats.broken > 0 {
+        bug("records", &format!("{} records are not well formed", stats.broken));
+    }
+}
+
+/// The last instance is gone.
+pub(crate) fn end() {
+    say("end", json!({}));
+}
+
+fn say(kind: &str, value: Value) {
+    let mut report = REPORT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(file) = report.as_mut() {
+        // The application goes on whatever becomes of our file.
+        let _ = file.write_all(format!("{}\n", json!({ kind: value })).as_bytes());
+    }
+}

@@ -1,0 +1,95 @@
+//! Dispatchable handles: words that the loader writes to, at addresses that are the same in every run.
+
+use std::sync::{Mutex, PoisonError};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+/// What the loader wants to find in a new dispatchable object.
+const LOADER_MAGIC: u64 = 0x01CD_C0DE;
+/// Where slots lie if the address is free, far from where programs and libraries are placed.
+const FIRST_ADDRESS: usize = 0x1000_0000_0000;
+const CHUNK_BYTES: usize = 64 << 10;
+const SLOTS_PER_CHUNK: usize = CHUNK_BYTES / size_of::<Slot>();
+
+#[repr(C)]
+struct Slot {
+    /// The loader's from the moment it has the handle.
+    loader: u64,
+    data: *mut (),
+}
+
+struct Arena {
+    /// Addresses of chunks.
+    chunks: Vec<usize>,
+    used: usize,
+    free: Vec<u64>,
+}
+
+static ARENA: Mutex<Arena> = Mutex::new(Arena { chunks: Vec::new(), used: 0, free: Vec::new() });
+
+/// A new dispatchable object with `data` behind it; none without memory.
+pub(crate) fn begin<T>(data: T) -> Option<u64> {
+    let mut arena = ARENA.lock().unwrap_or_else(PoisonError::into_inner);
+    let handle = match arena.free.pop() {
+        Some(handle) => handle,
+        None => arena.grow()?,
+    };
+    let slot = std::ptr::with_exposed_provenance_mut::<Slot>(handle as usize);
+    let data = Box::into_raw(Box::new(data)).cast();
+    // SAFETY: a slot that nobody uses, in a chunk that is mapped for as long as it has slots in use.
+    unsafe { slot.write(Slot { loader: LOADER_MAGIC, data }) };
+    Some(handle)
+}
+
+/// What lies behind a handle.
+///
+/// # Safety
+///
+/// `handle` must come from [`begin`] with this `T` and must outlive `'a`.
+pub(crate) unsafe fn data<'a, T>(handle: u64) -> &'a T {
+    let slot = std::ptr::with_exposed_provenance::<Slot>(handle as usize);
+    // SAFETY: the caller says that the slot is alive and has a `T`.
+    unsafe { &*(*slot).data.cast::<T>() }
+}
+
+/// Ends an object and gives its slot to the next one.
+///
+/// # Safety
+///
+/// As for [`data`], and nobody may use the handle any more.
+pub(crate) unsafe fn end<T>(handle: u64) {
+    let slot = std::ptr::with_exposed_provenance_mut::<Slot>(handle as usize);
+    // SAFETY: the caller says that the slot is alive, has a `T`, and that nobody else uses it.
+    drop(unsafe { Box::from_raw((*slot).data.cast::<T>()) });
+    let mut arena = ARENA.lock().unwrap_or_else(PoisonError::into_inner);
+    arena.free.push(handle);
+    if arena.free.len() == arena.used {
+        arena.give_back();
+    }
+}
+
+impl Arena {
+    /// Without objects there is no memory either: the loader may unload the driver and load it again.
+    fn give_back(&mut self) {
+        for chunk in self.chunks.drain(..) {
+            let at = std::ptr::with_exposed_provenance_mut(chunk);
+            // SAFETY: our own mapping, and none of its slots is in use.
+            let _ = unsafe { munmap(at, CHUNK_BYTES) };
+        }
+        *self = Arena { chunks: Vec::new(), used: 0, free: Vec::new() };
+    }
+
+    fn grow(&mut self) -> Option<u64> {
+        let chunk = self.used / SLOTS_PER_CHUNK;
+        if chunk == self.chunks.len() {
+            let hint = std::ptr::without_provenance_mut(FIRST_ADDRESS + chunk * CHUNK_BYTES);
+            let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+            // SAFETY: a new anonymous mapping; the address is a wish only.
+            let mapped = unsafe { mmap_anonymous(hint, CHUNK_BYTES, prot, flags) }.ok()?;
+            self.chunks.push(mapped.expose_provenance());
+        }
+        let at = self.chunks[chunk] + self.used % SLOTS_PER_CHUNK * size_of::<Slot>();
+        self.used += 1;
+        Some(at as u64)
+    }
+}

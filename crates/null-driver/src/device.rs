@@ -1,0 +1,148 @@
+//! Devices and their queues.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use lavascope_abi::*;
+
+use crate::arena;
+use crate::c::C;
+use crate::engine;
+use crate::extensions::Kind;
+use crate::instance::is_offered;
+use crate::settings::Settings;
+
+/// What lies behind a `VkDevice`.
+pub(crate) struct DeviceData {
+    pub(crate) settings: Arc<Settings>,
+    /// The device extensions that the application turned on.
+    pub(crate) enabled: Vec<CString>,
+    /// By family, index and whether it is protected.
+    queues: BTreeMap<(u32, u32, bool), Queue>,
+    /// Bytes allocated from each heap. Relaxed: a sum that orders nothing.
+    pub(crate) heap_used: [AtomicU64; 2],
+}
+
+/// What lies behind a `VkQueue`.
+pub(crate) struct QueueData {
+    pub(crate) number: u64,
+}
+
+pub(crate) fn create_device(c: C<'_>, call: &CreateDeviceParams) -> Result {
+    let settings = Arc::clone(&c.physical_device(call.physical_device).settings);
+    let Some(info) = c.get(call.p_create_info) else { return Result::ERROR_UNKNOWN };
+    let mut enabled = Vec::new();
+    for name in c.slice(info.pp_enabled_extension_names, info.enabled_extension_count) {
+        let name = c.text(*name);
+        if !is_offered(name, Kind::Device, &settings) {
+            return Result::ERROR_EXTENSION_NOT_PRESENT;
+        }
+        enabled.push(name.to_owned());
+    }
+    if !asks_for_what_is_there(c, info, &settings) {
+        return Result::ERROR_FEATURE_NOT_PRESENT;
+    }
+    let Some(queues) = create_queues(c, info, &settings) else { return Result::ERROR_INITIALIZATION_FAILED };
+    let device = DeviceData { settings, enabled, queues, heap_used: [const { AtomicU64::new(0) }; 2] };
+    let Some(handle) = arena::begin(device) else { return Result::ERROR_OUT_OF_HOST_MEMORY };
+    c.put(call.p_device, Device(handle));
+    Result::SUCCESS
+}
+
+/// Whether every feature that is turned on is one that a profile left.
+fn asks_for_what_is_there(c: C<'_>, info: &DeviceCreateInfo, settings: &Settings) -> bool {
+    if settings.profile.is_none() {
+        return true;
+    }
+    let core = info.p_enabled_features.cast::<Opaque>();
+    let core = (!core.is_null()).then(|| (core, PhysicalDeviceFeatures::layout()));
+    let chained = c.chain(info.p_next).filter_map(|(at, s_type)| Some((at, structure_by_type(s_type)?)));
+    let mut asked = core.into_iter().chain(chained.filter(|it| it.1.name.contains("Features")));
+    asked.all(|(at, layout)| {
+        let bytes = c.slice(at.cast::<u8>(), layout.size);
+        crate::profile::booleans(layout).all(|it| {
+            let is_on = bytes[it.at as usize..it.at as usize + 4] != [0; 4];
+            !is_on || settings.has_feature(layout.name, it.name)
+        })
+    })
+}
+
+fn create_queues(
+    c: C<'_>,
+    info: &DeviceCreateInfo,
+    settings: &Settings,
+) -> Option<BTreeMap<(u32, u32, bool), Queue>> {
+    let mut queues = BTreeMap::new();
+    for it in c.slice(info.p_queue_create_infos, info.queue_create_info_count) {
+        let family = settings.queue_families.get(it.queue_family_index as usize)?;
+        if it.queue_count > family.queue_count {
+            return None;
+        }
+        let is_protected = it.flags.0 & DeviceQueueCreateFlags::PROTECTED.0 != 0;
+        for index in 0..it.queue_count {
+            let queue = arena::begin(QueueData { number: engine::next_queue() })?;
+            queues.insert((it.queue_family_index, index, is_protected), Queue(queue));
+        }
+    }
+    Some(queues)
+}
+
+pub(crate) fn destroy_device(c: C<'_>, call: &DestroyDeviceParams) {
+    if call.device.0 == 0 {
+        return;
+    }
+    // In the reverse order, so that the next device gets the same handles.
+    for queue in c.device(call.device).queues.values().rev() {
+        engine::forget(c.queue(*queue).number);
+        c.end::<QueueData>(queue.0);
+    }
+    c.end::<DeviceData>(call.device.0);
+}
+
+pub(crate) fn get_device_queue(c: C<'_>, call: &GetDeviceQueueParams) {
+    let key = (call.queue_family_index, call.queue_index, false);
+    c.put(call.p_queue, c.device(call.device).queues.get(&key).copied().unwrap_or_default());
+}
+
+pub(crate) fn get_device_queue2(c: C<'_>, call: &GetDeviceQueue2Params) {
+    let Some(info) = c.get(call.p_queue_info) else { return };
+    let is_protected = info.flags.0 & DeviceQueueCreateFlags::PROTECTED.0 != 0;
+    let key = (info.queue_family_index, info.queue_index, is_protected);
+    c.put(call.p_queue, c.device(call.device).queues.get(&key).copied().unwrap_or_default());
+}
+
+pub(crate) fn queue_wait_idle(c: C<'_>, call: &QueueWaitIdleParams) -> Result {
+    engine::wait_idle(&[c.queue(call.queue).number]);
+    Result::SUCCESS
+}
+
+pub(crate) fn device_wait_idle(c: C<'_>, call: &DeviceWaitIdleParams) -> Result {
+    let numbers: Vec<u64> = c.device(call.device).queues.values().map(|it| c.queue(*it).number).collect();
+    engine::wait_idle(&numbers);
+    Result::SUCCESS
+}
+
+pub(crate) fn get_device_group_peer_memory_features(c: C<'_>, call: &GetDeviceGroupPeerMemoryFeaturesParams) {
+    let all = PeerMemoryFeatureFlags::COPY_SRC.0
+        | PeerMemoryFeatureFlags::COPY_DST.0
+        | PeerMemoryFeatureFlags::GENERIC_SRC.0
+        | PeerMemoryFeatureFlags::GENERIC_DST.0;
+    c.put(call.p_peer_memory_features, PeerMemoryFeatureFlags(all));
+}
+
+pub(crate) fn get_render_area_granularity(c: C<'_>, call: &GetRenderAreaGranularityParams) {
+    c.put(call.p_granularity, Extent2D { width: 1, height: 1 });
+}
+
+pub(crate) fn get_rendering_area_granularity(c: C<'_>, call: &GetRenderingAreaGranularityParams) {
+    c.put(call.p_granularity, Extent2D { width: 1, height: 1 });
+}
+
+/// All clocks show the driver's own time, which counts the timestamps written so far.
+pub(crate) fn get_calibrated_timestamps_khr(c: C<'_>, call: &GetCalibratedTimestampsKHRParams) -> Result {
+    c.slice_mut(call.p_timestamps, call.timestamp_count).fill(engine::time());
+    c.put(call.p_max_deviation, 1);
+    Result::SUCCESS
+}

@@ -1,0 +1,54 @@
+//! The versions and extensions that the driver has.
+
+use std::ffi::CStr;
+
+use crate::generated::extensions::BLOCKS;
+
+/// A version or an extension, with its commands.
+pub(crate) struct Block {
+    pub(crate) name: &'static CStr,
+    pub(crate) kind: Kind,
+    pub(crate) spec_version: u32,
+    pub(crate) commands: &'static [&'static str],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Version,
+    Instance,
+    Device,
+}
+
+/// The extensions of a kind, sorted by name.
+pub(crate) fn of_kind(kind: Kind) -> impl Iterator<Item = &'static Block> {
+    BLOCKS.iter().filter(move |it| it.kind == kind)
+}
+
+pub(crate) fn by_name(name: &CStr) -> Option<&'static Block> {
+    BLOCKS.iter().find(|it| it.name == name)
+}
+
+/// Whether a command is part of a version, or of an extension that `is_enabled`.
+pub(crate) fn has_command(name: &str, is_enabled: impl Fn(&CStr) -> bool) -> bool {
+    let has = |it: &&Block| it.commands.contains(&name) && (it.kind != Kind::Device || is_enabled(it.name));
+    BLOCKS.iter().any(|it| has(&it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_extensions_commands_come_with_it() {
+        assert!(has_command("vkCmdDraw", |_| false));
+        assert!(!has_command("vkCmdDrawMeshTasksEXT", |_| false));
+        assert!(has_command("vkCmdDrawMeshTasksEXT", |it| it == c"VK_EXT_mesh_shader"));
+    }
+
+    #[test]
+    fn platforms_of_other_systems_are_absent() {
+        assert!(by_name(c"VK_KHR_win32_surface").is_none() && by_name(c"VK_KHR_portability_subset").is_none());
+        assert!(by_name(c"VK_KHR_xcb_surface").is_some_and(|it| it.kind == Kind::Instance && it.spec_version == 6));
+        assert!(of_kind(Kind::Device).count() > 250, "{}", of_kind(Kind::Device).count());
+    }
+}

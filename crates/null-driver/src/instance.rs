@@ -1,0 +1,195 @@
+//! Instances, what exists before them, and how the loader finds every function.
+
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use lavascope_abi::*;
+
+use crate::arena;
+use crate::c::C;
+use crate::extensions::{self, Block, Kind};
+use crate::generated::{by_hand, by_hand_in_transfers, by_table, empty};
+use crate::settings::{API_VERSION, Execute, Settings};
+
+/// What lies behind a `VkInstance`.
+pub(crate) struct InstanceData {
+    settings: Arc<Settings>,
+    physical_device: PhysicalDevice,
+}
+
+/// What lies behind the one `VkPhysicalDevice` of an instance.
+pub(crate) struct PhysicalDeviceData {
+    pub(crate) settings: Arc<Settings>,
+}
+
+/// The newest version of the loader's driver interface that we speak.
+const INTERFACE_VERSION: u32 = 7;
+
+/// The loader and the driver agree on how they talk.
+///
+/// # Safety
+///
+/// `version` must be null or valid, as the loader's driver interface demands.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn vk_icdNegotiateLoaderICDInterfaceVersion(version: *mut u32) -> Result {
+    // SAFETY: the caller says so.
+    let Some(version) = (unsafe { version.as_mut() }) else { return Result::ERROR_INCOMPATIBLE_DRIVER };
+    *version = INTERFACE_VERSION.min(*version);
+    Result::SUCCESS
+}
+
+/// Every function of the driver, by name.
+///
+/// # Safety
+///
+/// `instance` must be null or an instance of ours, `name` a text.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn vk_icdGetInstanceProcAddr(instance: Instance, name: Ptr<u8>) -> FnPtr {
+    // SAFETY: the caller says so.
+    let c = unsafe { C::in_call() };
+    get_instance_proc_addr(c, &GetInstanceProcAddrParams { instance, p_name: name })
+}
+
+/// The functions that take a physical device, by name; null for others.
+///
+/// # Safety
+///
+/// As for [`vk_icdGetInstanceProcAddr`].
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn vk_icdGetPhysicalDeviceProcAddr(instance: Instance, name: Ptr<u8>) -> FnPtr {
+    // SAFETY: the caller says so.
+    let c = unsafe { C::in_call() };
+    let command = c.text(name).to_str().ok().and_then(command_by_name);
+    match command.filter(|it| it.desc().level == desc::Level::PhysicalDevice) {
+        Some(command) => entry_point(command, execute_of(c, instance)),
+        None => FnPtr::default(),
+    }
+}
+
+/// The function of a command. Recorded transfers are empty unless they are to be performed.
+pub(crate) fn entry_point(command: Command, execute: Execute) -> FnPtr {
+    let transfer = match execute {
+        Execute::Transfer => by_hand_in_transfers(command),
+        Execute::Nothing => None,
+    };
+    transfer.or_else(|| by_hand(command)).or_else(|| by_table(command)).or_else(|| empty(command)).unwrap_or_default()
+}
+
+fn execute_of(c: C<'_>, instance: Instance) -> Execute {
+    if instance.0 == 0 { Execute::Nothing } else { c.instance(instance).settings.execute }
+}
+
+pub(crate) fn get_instance_proc_addr(c: C<'_>, call: &GetInstanceProcAddrParams) -> FnPtr {
+    let name = c.text(call.p_name);
+    type Negotiate = unsafe extern "system" fn(*mut u32) -> Result;
+    type Get = unsafe extern "system" fn(Instance, Ptr<u8>) -> FnPtr;
+    match name.to_bytes() {
+        b"vk_icdNegotiateLoaderICDInterfaceVersion" => {
+            address!(vk_icdNegotiateLoaderICDInterfaceVersion, Negotiate)
+        }
+        b"vk_icdGetInstanceProcAddr" => address!(vk_icdGetInstanceProcAddr, Get),
+        b"vk_icdGetPhysicalDeviceProcAddr" => address!(vk_icdGetPhysicalDeviceProcAddr, Get),
+        name => {
+            let command = std::str::from_utf8(name).ok().and_then(command_by_name);
+            command.map_or(FnPtr::default(), |it| entry_point(it, execute_of(c, call.instance)))
+        }
+    }
+}
+
+pub(crate) fn get_device_proc_addr(c: C<'_>, call: &GetDeviceProcAddrParams) -> FnPtr {
+    let Ok(name) = c.text(call.p_name).to_str() else { return FnPtr::default() };
+    let device = c.device(call.device);
+    let command = command_by_name(name).filter(|it| it.desc().level == desc::Level::Device);
+    let is_there = extensions::has_command(name, |it| device.enabled.iter().any(|name| name.as_c_str() == it));
+    match command.filter(|_| is_there) {
+        Some(command) => entry_point(command, device.settings.execute),
+        None => FnPtr::default(),
+    }
+}
+
+pub(crate) fn create_instance(c: C<'_>, call: &CreateInstanceParams) -> Result {
+    let settings = match Settings::of_environment() {
+        Ok(settings) => Arc::new(settings),
+        Err(error) => {
+            eprintln!("lavascope null driver: {error}");
+            return Result::ERROR_INITIALIZATION_FAILED;
+        }
+    };
+    let Some(info) = c.get(call.p_create_info) else { return Result::ERROR_UNKNOWN };
+    for name in c.slice(info.pp_enabled_extension_names, info.enabled_extension_count) {
+        if !is_offered(c.text(*name), Kind::Instance, &settings) {
+            return Result::ERROR_EXTENSION_NOT_PRESENT;
+        }
+    }
+    let Some(physical) = arena::begin(PhysicalDeviceData { settings: Arc::clone(&settings) }) else {
+        return Result::ERROR_OUT_OF_HOST_MEMORY;
+    };
+    let physical_device = PhysicalDevice(physical);
+    match arena::begin(InstanceData { settings, physical_device }) {
+        Some(handle) => c.put(call.p_instance, Instance(handle)),
+        None => return Result::ERROR_OUT_OF_HOST_MEMORY,
+    }
+    Result::SUCCESS
+}
+
+pub(crate) fn destroy_instance(c: C<'_>, call: &DestroyInstanceParams) {
+    if call.instance.0 != 0 {
+        c.end::<PhysicalDeviceData>(c.instance(call.instance).physical_device.0);
+        c.end::<InstanceData>(call.instance.0);
+    }
+}
+
+/// Instance extensions are the window system's and the loader's; a profile takes away those of devices only.
+pub(crate) fn is_offered(name: &CStr, kind: Kind, settings: &Settings) -> bool {
+    extensions::by_name(name).is_some_and(|it| it.kind == kind)
+        && (kind == Kind::Instance || settings.has_extension(name))
+}
+
+fn extension_properties(block: &Block, settings: &Settings) -> ExtensionProperties {
+    let mut out = ExtensionProperties::zeroed();
+    let name = block.name.to_bytes();
+    out.extension_name[..name.len()].copy_from_slice(name);
+    out.spec_version = settings.spec_version(block);
+    out
+}
+
+pub(crate) fn enumerate_instance_extension_properties(
+    c: C<'_>,
+    call: &EnumerateInstanceExtensionPropertiesParams,
+) -> Result {
+    let settings = Settings::new();
+    let all: Vec<ExtensionProperties> =
+        extensions::of_kind(Kind::Instance).map(|it| extension_properties(it, &settings)).collect();
+    c.enumerate_values(call.p_property_count, call.p_properties, &all)
+}
+
+pub(crate) fn enumerate_device_extension_properties(
+    c: C<'_>,
+    call: &EnumerateDeviceExtensionPropertiesParams,
+) -> Result {
+    let settings = &c.physical_device(call.physical_device).settings;
+    let is_there = |it: &&Block| settings.has_extension(it.name);
+    let all: Vec<ExtensionProperties> =
+        extensions::of_kind(Kind::Device).filter(is_there).map(|it| extension_properties(it, settings)).collect();
+    c.enumerate_values(call.p_property_count, call.p_properties, &all)
+}
+
+pub(crate) fn enumerate_instance_version(c: C<'_>, call: &EnumerateInstanceVersionParams) -> Result {
+    c.put(call.p_api_version, API_VERSION);
+    Result::SUCCESS
+}
+
+pub(crate) fn enumerate_physical_devices(c: C<'_>, call: &EnumeratePhysicalDevicesParams) -> Result {
+    let all = [c.instance(call.instance).physical_device];
+    c.enumerate_values(call.p_physical_device_count, call.p_physical_devices, &all)
+}
+
+pub(crate) fn enumerate_physical_device_groups(c: C<'_>, call: &EnumeratePhysicalDeviceGroupsParams) -> Result {
+    let all = [c.instance(call.instance).physical_device];
+    let (count, to) = (call.p_physical_device_group_count, call.p_physical_device_group_properties);
+    c.enumerate(count, to, &all, |it, at| {
+        it.physical_device_count = 1;
+        it.physical_devices[0] = all[at];
+        it.subset_allocation = Bool32::FALSE;
+    })
+}

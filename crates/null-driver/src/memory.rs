@@ -1,0 +1,259 @@
+//! Device memory: anonymous mappings that cost nothing until they are touched.
+
+use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+use lavascope_abi::*;
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+
+use crate::addresses::Addresses;
+use crate::c::C;
+use crate::objects::Table;
+use crate::physical_device::heap_of;
+
+pub(crate) static MEMORIES: Table<Memory> = Table::new(HandleType::DeviceMemory);
+const PAGE: u64 = 4096;
+
+/// Memory of a device.
+pub(crate) struct Memory {
+    addresses: Addresses,
+    host: u64,
+    pub(crate) size: u64,
+    kind: Kind,
+    /// None for memory that no application allocated.
+    heap: Option<usize>,
+}
+
+enum Kind {
+    /// Ours, to be unmapped.
+    Mapped,
+    /// The application's own, imported.
+    Imported,
+    /// Shared through a file.
+    Shared(OwnedFd),
+}
+
+impl Memory {
+    /// Fresh memory, of zeros; none where the system has no room.
+    pub(crate) fn new(size: u64) -> Option<Memory> {
+        let addresses = Addresses::next(size)?;
+        let host = map(addresses.first(), size, None)?;
+        Some(Memory { addresses, host, size, kind: Kind::Mapped, heap: None })
+    }
+
+    /// The device address of the first byte.
+    pub(crate) fn address(&self) -> u64 {
+        self.addresses.first()
+    }
+
+    /// The host address of a byte.
+    pub(crate) fn host(&self, offset: u64) -> u64 {
+        self.host + offset
+    }
+
+    /// Reads bytes; nothing where they do not all lie inside.
+    pub(crate) fn read(&self, offset: u64, out: &mut [u8]) {
+        if self.has(offset, out.len()) {
+            let from = std::ptr::with_exposed_provenance::<u8>(self.host(offset) as usize);
+            // SAFETY: the range lies in a mapping that lives as long as `self`; the application synchronizes access.
+            unsafe { std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), out.len()) };
+        }
+    }
+
+    /// Writes bytes; nothing where they do not all lie inside.
+    pub(crate) fn write(&self, offset: u64, bytes: &[u8]) {
+        if self.has(offset, bytes.len()) {
+            let to = std::ptr::with_exposed_provenance_mut::<u8>(self.host(offset) as usize);
+            // SAFETY: as above, and device memory is ours to write when a command says so.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        }
+    }
+
+    fn has(&self, offset: u64, size: usize) -> bool {
+        offset.checked_add(size as u64).is_some_and(|end| end <= self.size)
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if !matches!(self.kind, Kind::Imported) {
+            let host = std::ptr::with_exposed_provenance_mut(self.host as usize);
+            // SAFETY: our own mapping of this size, which nobody can reach any more.
+            let _ = unsafe { munmap(host, mapped_size(self.size)) };
+        }
+    }
+}
+
+fn mapped_size(size: u64) -> usize {
+    size.next_multiple_of(PAGE) as usize
+}
+
+/// Maps fresh or shared memory, at the wished address if that is free.
+fn map(wish: u64, size: u64, file: Option<&OwnedFd>) -> Option<u64> {
+    let hint = std::ptr::without_provenance_mut(wish as usize);
+    let prot = ProtFlags::READ | ProtFlags::WRITE;
+    let size = mapped_size(size);
+    let mapped = match file {
+        // SAFETY: a new mapping; the address is a wish only.
+        Some(file) => unsafe { mmap(hint, size, prot, MapFlags::SHARED, file.as_fd(), 0) },
+        // SAFETY: as above.
+        None => unsafe { mmap_anonymous(hint, size, prot, MapFlags::PRIVATE | MapFlags::NORESERVE) },
+    };
+    mapped.ok().map(|it| it.expose_provenance() as u64)
+}
+
+pub(crate) fn allocate_memory(c: C<'_>, call: &AllocateMemoryParams) -> Result {
+    let Some(info) = c.get(call.p_allocate_info) else { return Result::ERROR_UNKNOWN };
+    let device = c.device(call.device);
+    let Some(heap) = heap_of(info.memory_type_index) else { return Result::ERROR_UNKNOWN };
+    let used = &device.heap_used[heap];
+    let before = used.fetch_add(info.allocation_size, Ordering::Relaxed);
+    let memory = match before.checked_add(info.allocation_size) {
+        Some(after) if after <= device.settings.heap_bytes => make(c, info),
+        _ => Err(Result::ERROR_OUT_OF_DEVICE_MEMORY),
+    };
+    match memory {
+        Ok(memory) => {
+            c.put(call.p_memory, DeviceMemory(MEMORIES.add(memory)));
+            Result::SUCCESS
+        }
+        Err(result) => {
+            used.fetch_sub(info.allocation_size, Ordering::Relaxed);
+            result
+        }
+    }
+}
+
+fn make(c: C<'_>, info: &MemoryAllocateInfo) -> std::result::Result<Memory, Result> {
+    let (size, heap) = (info.allocation_size, heap_of(info.memory_type_index));
+    let wish = c.find::<MemoryOpaqueCaptureAddressAllocateInfo>(info.p_next).map_or(0, |it| it.opaque_capture_address);
+    let addresses = match wish {
+        0 => Addresses::next(size).ok_or(Result::ERROR_OUT_OF_DEVICE_MEMORY)?,
+        wish => Addresses::at(wish, size).ok_or(Result::ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS)?,
+    };
+    if let Some(it) = c.find::<ImportMemoryHostPointerInfoEXT>(info.p_next).filter(|it| it.handle_type.0 != 0) {
+        let host = it.p_host_pointer.0;
+        return Ok(Memory { addresses, host, size, kind: Kind::Imported, heap });
+    }
+    let imported = c.find::<ImportMemoryFdInfoKHR>(info.p_next).filter(|it| it.handle_type.0 != 0);
+    let is_exported = c.find::<ExportMemoryAllocateInfo>(info.p_next).is_some_and(|it| it.handle_types.0 != 0);
+    let file = match imported {
+        // SAFETY: the application gives the descriptor away with the import, by the extension's rules.
+        Some(it) => Some(unsafe { OwnedFd::from_raw_fd(it.fd) }),
+        None if is_exported => Some(new_file(size)?),
+        None => None,
+    };
+    let Some(host) = map(addresses.first(), size, file.as_ref()) else {
+        return Err(Result::ERROR_OUT_OF_DEVICE_MEMORY);
+    };
+    let kind = file.map_or(Kind::Mapped, Kind::Shared);
+    Ok(Memory { addresses, host, size, kind, heap })
+}
+
+fn new_file(size: u64) -> std::result::Result<OwnedFd, Result> {
+    let file = rustix::fs::memfd_create(c"lavascope", rustix::fs::MemfdFlags::CLOEXEC);
+    let file = file.map_err(|_| Result::ERROR_OUT_OF_DEVICE_MEMORY)?;
+    rustix::fs::ftruncate(&file, mapped_size(size) as u64).map_err(|_| Result::ERROR_OUT_OF_DEVICE_MEMORY)?;
+    Ok(file)
+}
+
+pub(crate) fn free_memory(c: C<'_>, call: &FreeMemoryParams) {
+    let Some(memory) = MEMORIES.remove(call.memory.0) else { return };
+    if let Some(heap) = memory.heap {
+        c.device(call.device).heap_used[heap].fetch_sub(memory.size, Ordering::Relaxed);
+    }
+}
+
+pub(crate) fn map_memory(c: C<'_>, call: &MapMemoryParams) -> Result {
+    map_at(c, call.memory, call.offset, call.pp_data.cast())
+}
+
+pub(crate) fn map_memory2(c: C<'_>, call: &MapMemory2Params) -> Result {
+    let Some(info) = c.get(call.p_memory_map_info) else { return Result::ERROR_UNKNOWN };
+    map_at(c, info.memory, info.offset, call.pp_data.cast())
+}
+
+fn map_at(c: C<'_>, memory: DeviceMemory, offset: u64, to: Ptr<u64>) -> Result {
+    match MEMORIES.get(memory.0) {
+        Some(it) => c.put(to, it.host(offset)),
+        None => return Result::ERROR_MEMORY_MAP_FAILED,
+    }
+    Result::SUCCESS
+}
+
+pub(crate) fn get_device_memory_commitment(c: C<'_>, call: &GetDeviceMemoryCommitmentParams) {
+    c.put(call.p_committed_memory_in_bytes, 0);
+}
+
+pub(crate) fn get_device_memory_opaque_capture_address(
+    c: C<'_>,
+    call: &GetDeviceMemoryOpaqueCaptureAddressParams,
+) -> u64 {
+    let memory = c.get(call.p_info).and_then(|it| MEMORIES.get(it.memory.0));
+    memory.map_or(0, |it| it.address())
+}
+
+pub(crate) fn get_memory_fd_khr(c: C<'_>, call: &GetMemoryFdKHRParams) -> Result {
+    let memory = c.get(call.p_get_fd_info).and_then(|it| MEMORIES.get(it.memory.0));
+    let Some(Kind::Shared(file)) = memory.as_deref().map(|it| &it.kind) else {
+        return Result::ERROR_OUT_OF_HOST_MEMORY;
+    };
+    match file.try_clone() {
+        Ok(file) => c.put(call.p_fd, file.into_raw_fd()),
+        Err(_) => return Result::ERROR_TOO_MANY_OBJECTS,
+    }
+    Result::SUCCESS
+}
+
+pub(crate) fn get_memory_fd_properties_khr(c: C<'_>, call: &GetMemoryFdPropertiesKHRParams) -> Result {
+    let Some(out) = c.get_mut(call.p_memory_fd_properties) else { return Result::ERROR_UNKNOWN };
+    out.memory_type_bits = crate::physical_device::ORDINARY_TYPES;
+    Result::SUCCESS
+}
+
+pub(crate) fn get_memory_host_pointer_properties_ext(
+    c: C<'_>,
+    call: &GetMemoryHostPointerPropertiesEXTParams,
+) -> Result {
+    let Some(out) = c.get_mut(call.p_memory_host_pointer_properties) else { return Result::ERROR_UNKNOWN };
+    // The host-visible types.
+    out.memory_type_bits = 0b1110;
+    Result::SUCCESS
+}
+
+/// Where a resource lies.
+#[derive(Clone)]
+pub(crate) struct Binding {
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) offset: u64,
+}
+
+impl Binding {
+    pub(crate) fn of(memory: DeviceMemory, offset: u64) -> Option<Binding> {
+        Some(Binding { memory: MEMORIES.get(memory.0)?, offset })
+    }
+
+    /// A resource does not keep its memory alive: the application may free it first.
+    pub(crate) fn downgrade(&self) -> WeakBinding {
+        WeakBinding { memory: Arc::downgrade(&self.memory), offset: self.offset, address: self.memory.address() }
+    }
+}
+
+/// A binding as a resource keeps it.
+#[derive(Clone)]
+pub(crate) struct WeakBinding {
+    memory: Weak<Memory>,
+    offset: u64,
+    address: u64,
+}
+
+impl WeakBinding {
+    pub(crate) fn upgrade(&self) -> Option<Binding> {
+        Some(Binding { memory: self.memory.upgrade()?, offset: self.offset })
+    }
+
+    pub(crate) fn device_address(&self) -> u64 {
+        self.address + self.offset
+    }
+}

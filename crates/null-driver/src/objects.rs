@@ -1,0 +1,122 @@
+//! Handles that are not dispatchable: numbers that are the same in every run.
+//!
+//! The top byte of a handle is its type. Objects that the driver knows nothing of are a serial number; the others
+//! are a place in a [`Table`] with the number of its use, so that a handle is never given twice.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use lavascope_abi::HandleType;
+
+const TYPE_SHIFT: u32 = 56;
+const USE_SHIFT: u32 = 32;
+
+/// A handle of a type without anything behind it.
+pub(crate) fn next_handle(ty: HandleType) -> u64 {
+    /// Relaxed: the numbers must differ and order nothing.
+    static NEXT: [AtomicU64; 256] = [const { AtomicU64::new(1) }; 256];
+    (ty as u64) << TYPE_SHIFT | NEXT[ty as usize].fetch_add(1, Ordering::Relaxed)
+}
+
+/// The objects of one type that the driver knows something of.
+pub(crate) struct Table<T> {
+    ty: HandleType,
+    slots: RwLock<Slots<T>>,
+}
+
+struct Slots<T> {
+    items: Vec<Slot<T>>,
+    free: Vec<u32>,
+    /// What new slots begin with.
+    uses: u32,
+}
+
+struct Slot<T> {
+    uses: u32,
+    item: Option<Arc<T>>,
+}
+
+impl<T> Table<T> {
+    pub(crate) const fn new(ty: HandleType) -> Table<T> {
+        Table { ty, slots: RwLock::new(Slots { items: Vec::new(), free: Vec::new(), uses: 0 }) }
+    }
+
+    pub(crate) fn add(&self, item: T) -> u64 {
+        self.add_shared(Arc::new(item))
+    }
+
+    pub(crate) fn add_shared(&self, item: Arc<T>) -> u64 {
+        let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+        let at = match slots.free.pop() {
+            Some(at) => at,
+            None => {
+                let uses = slots.uses;
+                slots.items.push(Slot { uses, item: None });
+                slots.items.len() as u32 - 1
+            }
+        };
+        let slot = &mut slots.items[at as usize];
+        slot.item = Some(item);
+        (self.ty as u64) << TYPE_SHIFT | u64::from(slot.uses) << USE_SHIFT | u64::from(at + 1)
+    }
+
+    /// The object of a handle; none for null and for one that is gone.
+    pub(crate) fn get(&self, handle: u64) -> Option<Arc<T>> {
+        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        let at = self.place(handle)?;
+        let slot = slots.items.get(at)?;
+        slot.item.clone().filter(|_| slot.uses == uses(handle))
+    }
+
+    pub(crate) fn remove(&self, handle: u64) -> Option<Arc<T>> {
+        let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+        let at = self.place(handle)?;
+        let slot = slots.items.get_mut(at).filter(|it| it.uses == uses(handle))?;
+        let item = slot.item.take()?;
+        slot.uses = slot.uses.wrapping_add(1) & 0xff_ffff;
+        slots.free.push(at as u32);
+        if slots.free.len() == slots.items.len() {
+            slots.give_back();
+        }
+        Some(item)
+    }
+
+    fn place(&self, handle: u64) -> Option<usize> {
+        let is_ours = handle >> TYPE_SHIFT == self.ty as u64;
+        (is_ours && handle as u32 != 0).then(|| handle as u32 as usize - 1)
+    }
+}
+
+impl<T> Slots<T> {
+    /// An empty table has no memory: the loader unloads drivers, and what they still have then is lost.
+    fn give_back(&mut self) {
+        let uses = self.items.iter().map(|it| it.uses).max().unwrap_or_default();
+        *self = Slots { items: Vec::new(), free: Vec::new(), uses };
+    }
+}
+
+fn uses(handle: u64) -> u32 {
+    (handle >> USE_SHIFT) as u32 & 0xff_ffff
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_is_never_given_twice() {
+        let table = Table::new(HandleType::Buffer);
+        let first = table.add('a');
+        let second = table.add('b');
+        assert_eq!(table.get(first).as_deref(), Some(&'a'));
+        assert_eq!(table.remove(first).as_deref(), Some(&'a'));
+        assert!(table.get(first).is_none() && table.remove(first).is_none());
+        let third = table.add('c');
+        assert!(third != first && third != second && third as u32 == first as u32);
+        assert_eq!(table.get(third).as_deref(), Some(&'c'));
+        assert!(table.get(0).is_none() && table.get(second + 7).is_none());
+        assert!(table.remove(second).is_some() && table.remove(third).is_some());
+        let fourth = table.add('d');
+        assert!(![first, second, third].contains(&fourth) && table.get(third).is_none());
+    }
+}

@@ -1,0 +1,92 @@
+//! Submissions in their three forms, as batches for the engine.
+
+use std::sync::Arc;
+
+use lavascope_abi::*;
+
+use crate::c::C;
+use crate::commands::Op;
+use crate::engine::{self, Batch, Point};
+use crate::sync::{FENCES, SEMAPHORES};
+
+pub(crate) fn queue_submit(c: C<'_>, call: &QueueSubmitParams) -> Result {
+    let submits = c.slice(call.p_submits, call.submit_count);
+    hand_over(c, call.queue, call.fence, submits.iter().map(|it| batch(c, it)).collect());
+    Result::SUCCESS
+}
+
+pub(crate) fn queue_submit2(c: C<'_>, call: &QueueSubmit2Params) -> Result {
+    let submits = c.slice(call.p_submits, call.submit_count);
+    hand_over(c, call.queue, call.fence, submits.iter().map(|it| batch2(c, it)).collect());
+    Result::SUCCESS
+}
+
+pub(crate) fn queue_bind_sparse(c: C<'_>, call: &QueueBindSparseParams) -> Result {
+    let binds = c.slice(call.p_bind_info, call.bind_info_count);
+    hand_over(c, call.queue, call.fence, binds.iter().map(|it| sparse_batch(c, it)).collect());
+    Result::SUCCESS
+}
+
+/// The fence belongs to the last batch, or to one of its own.
+fn hand_over(c: C<'_>, queue: Queue, fence: Fence, mut batches: Vec<Batch>) {
+    if let Some(fence) = FENCES.get(fence.0) {
+        if batches.is_empty() {
+            batches.push(Batch::default());
+        }
+        if let Some(last) = batches.last_mut() {
+            last.fences.push(fence);
+        }
+    }
+    engine::submit(c.queue(queue).number, batches);
+}
+
+fn batch(c: C<'_>, submit: &SubmitInfo) -> Batch {
+    let timeline = c.find::<TimelineSemaphoreSubmitInfo>(submit.p_next);
+    let waits = timeline.map(|it| c.slice(it.p_wait_semaphore_values, it.wait_semaphore_value_count));
+    let signals = timeline.map(|it| c.slice(it.p_signal_semaphore_values, it.signal_semaphore_value_count));
+    let wait_semaphores = c.slice(submit.p_wait_semaphores, submit.wait_semaphore_count);
+    let signal_semaphores = c.slice(submit.p_signal_semaphores, submit.signal_semaphore_count);
+    let buffers = c.slice(submit.p_command_buffers, submit.command_buffer_count);
+    Batch {
+        waits: points(wait_semaphores, waits.unwrap_or_default()),
+        work: buffers.iter().filter_map(|it| work(c, *it)).collect(),
+        signals: points(signal_semaphores, signals.unwrap_or_default()),
+        ..Batch::default()
+    }
+}
+
+fn batch2(c: C<'_>, submit: &SubmitInfo2) -> Batch {
+    let point = |it: &SemaphoreSubmitInfo| Some((SEMAPHORES.get(it.semaphore.0)?, it.value));
+    let waits = c.slice(submit.p_wait_semaphore_infos, submit.wait_semaphore_info_count);
+    let signals = c.slice(submit.p_signal_semaphore_infos, submit.signal_semaphore_info_count);
+    let buffers = c.slice(submit.p_command_buffer_infos, submit.command_buffer_info_count);
+    Batch {
+        waits: waits.iter().filter_map(point).collect(),
+        work: buffers.iter().filter_map(|it| work(c, it.command_buffer)).collect(),
+        signals: signals.iter().filter_map(point).collect(),
+        ..Batch::default()
+    }
+}
+
+/// The bindings themselves are not kept: a sparse resource has no contents here.
+fn sparse_batch(c: C<'_>, bind: &BindSparseInfo) -> Batch {
+    let timeline = c.find::<TimelineSemaphoreSubmitInfo>(bind.p_next);
+    let waits = timeline.map(|it| c.slice(it.p_wait_semaphore_values, it.wait_semaphore_value_count));
+    let signals = timeline.map(|it| c.slice(it.p_signal_semaphore_values, it.signal_semaphore_value_count));
+    Batch {
+        waits: points(c.slice(bind.p_wait_semaphores, bind.wait_semaphore_count), waits.unwrap_or_default()),
+        signals: points(c.slice(bind.p_signal_semaphores, bind.signal_semaphore_count), signals.unwrap_or_default()),
+        ..Batch::default()
+    }
+}
+
+/// Semaphores with their values; binary ones need none.
+pub(crate) fn points(semaphores: &[Semaphore], values: &[u64]) -> Vec<Point> {
+    let value = |at: usize| values.get(at).copied().unwrap_or_default();
+    semaphores.iter().enumerate().filter_map(|(at, it)| Some((SEMAPHORES.get(it.0)?, value(at)))).collect()
+}
+
+/// What a command buffer does; none where that is nothing.
+fn work(c: C<'_>, buffer: CommandBuffer) -> Option<Arc<Vec<Op>>> {
+    Some(c.command_buffer(buffer).recorded()).filter(|it| !it.is_empty())
+}

@@ -1,0 +1,80 @@
+//! What the user asks for, and what a sample sees of it.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use crate::common::{Check, Mode};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  the result is right
+  1  the result is wrong
+  2  the device lacks something that the sample needs, or the arguments make no sense
+  3  a Vulkan call failed
+
+LAVASCOPE_SAMPLE_DEVICE chooses a device by a part of its name.";
+
+/// Runs a small Vulkan program that checks its own result.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "lavascope-samples", version, after_help = EXIT_CODES)]
+pub struct Arguments {
+    /// The sample, or `list`.
+    pub name: String,
+    /// How often its work is repeated, where it can be.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub frames: Option<u32>,
+    /// How many threads record, where there are several.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub threads: Option<u32>,
+    /// Decides whatever is random.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Write the picture as a PPM file, where there is one.
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+    /// Make all the calls but compare nothing, for drivers that draw nothing.
+    #[arg(long)]
+    pub no_check: bool,
+    /// Without the planted fault.
+    #[arg(long)]
+    pub mended: bool,
+    /// Expect something that is not so, to show that the comparison can fail.
+    #[arg(long, hide = true, conflicts_with = "no_check")]
+    pub expect_wrong: bool,
+}
+
+impl Arguments {
+    pub(crate) fn options(&self) -> Options {
+        let mode = match (self.no_check, self.expect_wrong) {
+            (true, _) => Mode::Skip,
+            (false, true) => Mode::Spoiled,
+            (false, false) => Mode::Compare,
+        };
+        Options {
+            frames: self.frames,
+            threads: self.threads,
+            seed: self.seed,
+            save: self.save.clone(),
+            fault: if self.mended { Fault::Mended } else { Fault::Planted },
+            check: Check::new(mode),
+        }
+    }
+}
+
+/// What a sample is told.
+pub(crate) struct Options {
+    pub(crate) frames: Option<u32>,
+    pub(crate) threads: Option<u32>,
+    pub(crate) seed: u64,
+    pub(crate) save: Option<PathBuf>,
+    pub(crate) fault: Fault,
+    pub(crate) check: Check,
+}
+
+/// Whether a `fault-…` sample does what it is named after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Planted,
+    Mended,
+}

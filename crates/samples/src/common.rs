@@ -1,0 +1,32 @@
+//! The small helpers that all samples share.
+//!
+//! They shorten what every program does alike and hide nothing that a sample is about: barriers, submissions and
+//! descriptors are spelled out where they matter.
+
+mod check;
+mod commands;
+mod descriptors;
+mod features;
+mod gpu;
+mod instance;
+mod kernels;
+mod names;
+mod objects;
+mod pictures;
+mod pipelines;
+mod random;
+mod resources;
+mod shaders;
+
+pub(crate) use check::{Check, Mode};
+pub(crate) use commands::{Scope, scope};
+pub(crate) use descriptors::binding_of;
+pub(crate) use features::Feature;
+pub(crate) use gpu::{Gpu, Needs, Queue};
+pub(crate) use instance::Instance;
+pub(crate) use kernels::Kernel;
+pub(crate) use pictures::Picture;
+pub(crate) use pipelines::{GraphicsPipeline, Target, after_drawing, before_drawing};
+pub(crate) use random::Random;
+pub(crate) use resources::{Buffer, Image, Place, words_of_bytes};
+pub(crate) use shaders::{Shader, shader};

@@ -1,0 +1,177 @@
+//! Command buffers, barriers and submissions.
+
+use ash::vk;
+
+use crate::common::{Buffer, Gpu, Image, Queue};
+use crate::failure::Failure;
+
+/// Stages and accesses on one side of a barrier.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scope {
+    pub(crate) stages: vk::PipelineStageFlags,
+    pub(crate) access: vk::AccessFlags,
+}
+
+/// The scopes that samples use by name.
+pub(crate) mod scope {
+    use ash::vk::{AccessFlags as Access, PipelineStageFlags as Stage};
+
+    use super::Scope;
+
+    pub(crate) const NOTHING: Scope = Scope { stages: Stage::TOP_OF_PIPE, access: Access::empty() };
+    pub(crate) const COPY_READ: Scope = Scope { stages: Stage::TRANSFER, access: Access::TRANSFER_READ };
+    pub(crate) const COPY_WRITE: Scope = Scope { stages: Stage::TRANSFER, access: Access::TRANSFER_WRITE };
+    pub(crate) const HOST_READ: Scope = Scope { stages: Stage::HOST, access: Access::HOST_READ };
+    pub(crate) const COMPUTE_READ: Scope = Scope { stages: Stage::COMPUTE_SHADER, access: Access::SHADER_READ };
+    pub(crate) const COMPUTE_WRITE: Scope = Scope { stages: Stage::COMPUTE_SHADER, access: Access::SHADER_WRITE };
+    pub(crate) const FRAGMENT_READ: Scope = Scope { stages: Stage::FRAGMENT_SHADER, access: Access::SHADER_READ };
+}
+
+impl Scope {
+    pub(crate) fn or(self, other: Scope) -> Scope {
+        Scope { stages: self.stages | other.stages, access: self.access | other.access }
+    }
+}
+
+impl Gpu {
+    /// A kept pool of one thread.
+    pub(crate) fn command_pool(&self, queue: Queue) -> Result<vk::CommandPool, Failure> {
+        Ok(self.keep(self.loose_command_pool(queue)?))
+    }
+
+    /// A pool that the caller destroys.
+    pub(crate) fn loose_command_pool(&self, queue: Queue) -> Result<vk::CommandPool, Failure> {
+        let info = vk::CommandPoolCreateInfo::default().queue_family_index(queue.family);
+        // SAFETY: `info` lives until the call returns.
+        Ok(unsafe { self.device.create_command_pool(&info, None) }?)
+    }
+
+    pub(crate) fn command_buffer(
+        &self,
+        pool: vk::CommandPool,
+        level: vk::CommandBufferLevel,
+    ) -> Result<vk::CommandBuffer, Failure> {
+        let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).level(level).command_buffer_count(1);
+        // SAFETY: the pool is this thread's (owner).
+        let buffers = unsafe { self.device.allocate_command_buffers(&info) }?;
+        Ok(buffers[0])
+    }
+
+    /// Begins, records and ends a primary command buffer that will be submitted once.
+    pub(crate) fn record(&self, commands: vk::CommandBuffer, record: impl FnOnce()) -> Result<(), Failure> {
+        let info = vk::CommandBufferBeginInfo::default().flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
+        // SAFETY: the command buffer is in the initial state, and it and its pool are this thread's (owner).
+        unsafe { self.device.begin_command_buffer(commands, &info) }?;
+        record();
+        // SAFETY: as above, and now it is being recorded.
+        unsafe { self.device.end_command_buffer(commands) }?;
+        Ok(())
+    }
+
+    /// Records into a fresh command buffer of `queue`'s family, under a label.
+    pub(crate) fn recorded(
+        &self,
+        queue: Queue,
+        label: &str,
+        record: impl FnOnce(vk::CommandBuffer),
+    ) -> Result<vk::CommandBuffer, Failure> {
+        let pool = self.command_pool(queue)?;
+        let commands = self.name(self.command_buffer(pool, vk::CommandBufferLevel::PRIMARY)?, label);
+        self.record(commands, || self.labeled(commands, label, || record(commands)))?;
+        Ok(commands)
+    }
+
+    /// Records, submits to the main queue, and waits until the device is done.
+    pub(crate) fn run_once(&self, label: &str, record: impl FnOnce(vk::CommandBuffer)) -> Result<(), Failure> {
+        let commands = self.recorded(self.main, label, record)?;
+        let fence = self.fence(vk::FenceCreateFlags::empty())?;
+        self.submit(self.main, &vk::SubmitInfo::default().command_buffers(&[commands]), fence)?;
+        self.wait(fence)
+    }
+
+    /// The queue is this thread's for the time of the call.
+    pub(crate) fn submit(&self, queue: Queue, submit: &vk::SubmitInfo, fence: vk::Fence) -> Result<(), Failure> {
+        // SAFETY: the command buffers are recorded, the fence is not signaled, and all of them stay until it is
+        // (lifetime, owner).
+        Ok(unsafe { self.device.queue_submit(queue.handle, std::slice::from_ref(submit), fence) }?)
+    }
+
+    pub(crate) fn wait(&self, fence: vk::Fence) -> Result<(), Failure> {
+        // SAFETY: the fence is alive (lifetime).
+        Ok(unsafe { self.device.wait_for_fences(&[fence], true, u64::MAX) }?)
+    }
+
+    pub(crate) fn fence(&self, flags: vk::FenceCreateFlags) -> Result<vk::Fence, Failure> {
+        Ok(self.keep(self.loose_fence(flags)?))
+    }
+
+    /// A fence that the caller destroys.
+    pub(crate) fn loose_fence(&self, flags: vk::FenceCreateFlags) -> Result<vk::Fence, Failure> {
+        // SAFETY: the structure lives until the call returns.
+        Ok(unsafe { self.device.create_fence(&vk::FenceCreateInfo::default().flags(flags), None) }?)
+    }
+
+    pub(crate) fn semaphore(&self, name: &str) -> Result<vk::Semaphore, Failure> {
+        // SAFETY: the structure lives until the call returns.
+        let semaphore = unsafe { self.device.create_semaphore(&vk::SemaphoreCreateInfo::default(), None) }?;
+        Ok(self.name(self.keep(semaphore), name))
+    }
+
+    /// Orders two uses of a whole buffer on one queue.
+    pub(crate) fn buffer_barrier(&self, commands: vk::CommandBuffer, buffer: &Buffer, from: Scope, to: Scope) {
+        let barrier = vk::BufferMemoryBarrier::default()
+            .src_access_mask(from.access)
+            .dst_access_mask(to.access)
+            .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+            .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+            .buffer(buffer.handle)
+            .size(vk::WHOLE_SIZE);
+        self.barriers(commands, from, to, &[barrier], &[]);
+    }
+
+    /// Orders two uses of a whole image on one queue, and changes its layout.
+    pub(crate) fn image_barrier(
+        &self,
+        commands: vk::CommandBuffer,
+        image: &Image,
+        (from, old): (Scope, vk::ImageLayout),
+        (to, new): (Scope, vk::ImageLayout),
+    ) {
+        let barrier = vk::ImageMemoryBarrier::default()
+            .src_access_mask(from.access)
+            .dst_access_mask(to.access)
+            .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+            .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+            .old_layout(old)
+            .new_layout(new)
+            .image(image.handle)
+            .subresource_range(image.range());
+        self.barriers(commands, from, to, &[], &[barrier]);
+    }
+
+    pub(crate) fn barriers(
+        &self,
+        commands: vk::CommandBuffer,
+        from: Scope,
+        to: Scope,
+        buffers: &[vk::BufferMemoryBarrier],
+        images: &[vk::ImageMemoryBarrier],
+    ) {
+        let flags = vk::DependencyFlags::empty();
+        // SAFETY: live objects, recorded by this thread (lifetime, owner).
+        unsafe { self.device.cmd_pipeline_barrier(commands, from.stages, to.stages, flags, &[], buffers, images) };
+    }
+
+    /// Copies all of one buffer to the beginning of another.
+    pub(crate) fn copy_buffer(&self, commands: vk::CommandBuffer, source: &Buffer, target: &Buffer) {
+        let region = vk::BufferCopy::default().size(source.size);
+        // SAFETY: live objects, recorded by this thread (lifetime, owner).
+        unsafe { self.device.cmd_copy_buffer(commands, source.handle, target.handle, &[region]) };
+    }
+
+    /// Sets all words of a range to one value.
+    pub(crate) fn fill_buffer(&self, commands: vk::CommandBuffer, buffer: &Buffer, bytes: (u64, u64), value: u32) {
+        // SAFETY: as for copies; offset and size are multiples of four.
+        unsafe { self.device.cmd_fill_buffer(commands, buffer.handle, bytes.0, bytes.1, value) };
+    }
+}

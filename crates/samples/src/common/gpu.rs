@@ -1,0 +1,209 @@
+//! A device, its queues, and the objects that it keeps until the end of the sample.
+
+use std::collections::BTreeMap;
+use std::ffi::CStr;
+use std::sync::{Mutex, PoisonError};
+
+use ash::{ext, vk};
+
+use super::features::FeatureSet;
+use super::objects::Object;
+use crate::common::{Feature, Instance};
+use crate::failure::Failure;
+
+const DEVICE_VARIABLE: &str = "LAVASCOPE_SAMPLE_DEVICE";
+
+/// What a sample cannot do without, and what it uses where it is there.
+#[derive(Clone, Copy)]
+pub(crate) struct Needs<'a> {
+    pub(crate) features: &'a [Feature],
+    pub(crate) features_optional: &'a [Feature],
+    pub(crate) extensions: &'a [&'static CStr],
+    pub(crate) extensions_optional: &'a [&'static CStr],
+    /// Besides the queue for everything, one that runs beside it; the same one where there is no other.
+    pub(crate) second_queue: bool,
+}
+
+impl Needs<'static> {
+    /// What every device with Vulkan 1.2 has.
+    pub(crate) const NOTHING: Needs<'static> =
+        Needs { features: &[], features_optional: &[], extensions: &[], extensions_optional: &[], second_queue: false };
+}
+
+/// A device that has all that was needed.
+///
+/// It is shared by the threads of a sample; the queues belong to one of them at a time.
+pub(crate) struct Gpu {
+    pub(crate) device: ash::Device,
+    pub(crate) physical_device: vk::PhysicalDevice,
+    /// Draws, computes and copies.
+    pub(crate) main: Queue,
+    pub(crate) second: Queue,
+    pub(crate) debug: Option<ext::debug_utils::Device>,
+    pub(crate) memory: vk::PhysicalDeviceMemoryProperties,
+    enabled: Vec<Feature>,
+    extensions: Vec<&'static CStr>,
+    kept: Mutex<Vec<Object>>,
+    /// Last, since fields are dropped in their order.
+    pub(crate) instance: Instance,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Queue {
+    pub(crate) handle: vk::Queue,
+    pub(crate) family: u32,
+}
+
+impl Gpu {
+    pub(crate) fn new(needs: &Needs) -> Result<Gpu, Failure> {
+        Gpu::with_instance(Instance::new(&[])?, needs)
+    }
+
+    pub(crate) fn with_instance(instance: Instance, needs: &Needs) -> Result<Gpu, Failure> {
+        // SAFETY: the instance is alive.
+        let devices = unsafe { instance.handle.enumerate_physical_devices() }?;
+        let mut reasons = Vec::new();
+        for device in devices {
+            match Candidate::new(&instance, device, needs) {
+                Ok(candidate) => return candidate.create(instance, needs),
+                Err(reason) => reasons.push(reason),
+            }
+        }
+        let reasons = if reasons.is_empty() { "there is no device".to_owned() } else { reasons.join("; ") };
+        Err(Failure::Lacks(reasons))
+    }
+
+    pub(crate) fn has(&self, feature: Feature) -> bool {
+        self.enabled.contains(&feature)
+    }
+
+    pub(crate) fn has_extension(&self, name: &CStr) -> bool {
+        self.extensions.contains(&name)
+    }
+
+    /// Destroys the object when the sample ends, before those that were kept earlier.
+    pub(crate) fn keep<T: Into<Object> + Copy>(&self, object: T) -> T {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(object.into());
+        object
+    }
+
+    /// The families that use an object shared by both queues.
+    pub(crate) fn families(&self) -> Vec<u32> {
+        if self.main.family == self.second.family { vec![] } else { vec![self.main.family, self.second.family] }
+    }
+}
+
+impl Drop for Gpu {
+    fn drop(&mut self) {
+        let kept = std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
+        // SAFETY: `&mut self` says that no thread uses the device any more; after waiting its queues do not either.
+        // A lost device is idle as well, so the result does not matter.
+        unsafe {
+            let _ = self.device.device_wait_idle();
+            kept.into_iter().rev().for_each(|it| it.destroy(&self.device));
+            self.device.destroy_device(None);
+        }
+    }
+}
+
+/// A physical device that fits.
+struct Candidate {
+    device: vk::PhysicalDevice,
+    api_version: u32,
+    features: Vec<Feature>,
+    extensions: Vec<&'static CStr>,
+    families: Vec<vk::QueueFamilyProperties>,
+    main: u32,
+}
+
+impl Candidate {
+    /// The reason is for the user, where a device does not fit.
+    fn new(instance: &Instance, device: vk::PhysicalDevice, needs: &Needs) -> Result<Candidate, String> {
+        // SAFETY: the device is of this instance, here and below.
+        let properties = unsafe { instance.handle.get_physical_device_properties(device) };
+        let name = properties.device_name_as_c_str().unwrap_or_default().to_string_lossy().into_owned();
+        let wish = std::env::var(DEVICE_VARIABLE).unwrap_or_default();
+        if !name.contains(&wish) {
+            return Err(format!("{name} is not the {wish} that {DEVICE_VARIABLE} asks for"));
+        }
+        if properties.api_version < vk::API_VERSION_1_2 {
+            return Err(format!("{name} has no Vulkan 1.2"));
+        }
+        let mut supported = FeatureSet::supported(&instance.handle, device, properties.api_version);
+        if let Some(missing) = needs.features.iter().find(|it| !supported.has(**it)) {
+            return Err(format!("{name} has no {missing:?}"));
+        }
+        // SAFETY: as above.
+        let offered = unsafe { instance.handle.enumerate_device_extension_properties(device) }.unwrap_or_default();
+        let is_offered = |it: &&CStr| offered.iter().any(|have| have.extension_name_as_c_str() == Ok(*it));
+        if let Some(missing) = needs.extensions.iter().find(|it| !is_offered(it)) {
+            return Err(format!("{name} has no {}", missing.to_string_lossy()));
+        }
+        // SAFETY: as above.
+        let families = unsafe { instance.handle.get_physical_device_queue_family_properties(device) };
+        let all = vk::QueueFlags::GRAPHICS | vk::QueueFlags::COMPUTE;
+        let main = families.iter().position(|it| it.queue_flags.contains(all));
+        let main = main.ok_or_else(|| format!("{name} has no queue that both draws and computes"))?;
+        let features_optional = needs.features_optional.iter().filter(|it| supported.has(**it));
+        let extensions_optional = needs.extensions_optional.iter().filter(|it| is_offered(it));
+        Ok(Candidate {
+            device,
+            api_version: properties.api_version,
+            features: needs.features.iter().chain(features_optional).copied().collect(),
+            extensions: needs.extensions.iter().chain(extensions_optional).copied().collect(),
+            families,
+            main: main as u32,
+        })
+    }
+
+    fn create(self, instance: Instance, needs: &Needs) -> Result<Gpu, Failure> {
+        let main = (self.main, 0);
+        let second = if needs.second_queue { self.second() } else { main };
+        let mut counts = BTreeMap::new();
+        for (family, index) in [main, second] {
+            let count = counts.entry(family).or_insert(0);
+            *count = (index + 1).max(*count);
+        }
+        let priorities = [1.0, 1.0];
+        let queues = counts.iter().map(|(family, count): (&u32, &u32)| {
+            let priorities = &priorities[..*count as usize];
+            vk::DeviceQueueCreateInfo::default().queue_family_index(*family).queue_priorities(priorities)
+        });
+        let queues: Vec<_> = queues.collect();
+        let mut features = FeatureSet::empty(self.api_version);
+        self.features.iter().for_each(|it| features.enable(*it));
+        let extensions: Vec<_> = self.extensions.iter().map(|it| it.as_ptr()).collect();
+        let info = vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&extensions);
+        let info = features.chain(info);
+        // SAFETY: `info` and what it points to live until the call returns; the device was found to have it all.
+        let device = unsafe { instance.handle.create_device(self.device, &info, None) }?;
+        let queue = |(family, index): (u32, u32)| {
+            // SAFETY: the device was created with this queue.
+            Queue { handle: unsafe { device.get_device_queue(family, index) }, family }
+        };
+        let (main, second) = (queue(main), queue(second));
+        let debug = instance.has_debug_utils.then(|| ext::debug_utils::Device::new(&instance.handle, &device));
+        // SAFETY: the device is of this instance.
+        let memory = unsafe { instance.handle.get_physical_device_memory_properties(self.device) };
+        let (enabled, extensions, kept) = (self.features, self.extensions, Mutex::default());
+        let physical_device = self.device;
+        let gpu = Gpu { device, physical_device, main, second, debug, memory, enabled, extensions, kept, instance };
+        gpu.name(gpu.second.handle, "second queue");
+        gpu.name(gpu.main.handle, "main queue");
+        Ok(gpu)
+    }
+
+    /// A queue only for copies, else one of any other family, else another one of the same family, else the same.
+    fn second(&self) -> (u32, u32) {
+        let all = vk::QueueFlags::GRAPHICS | vk::QueueFlags::COMPUTE | vk::QueueFlags::TRANSFER;
+        let family = |flags: vk::QueueFlags| {
+            let found = self.families.iter().position(|it| it.queue_flags & all == flags);
+            found.map(|it| (it as u32, 0))
+        };
+        let same = (self.main, u32::from(self.families[self.main as usize].queue_count > 1));
+        family(vk::QueueFlags::TRANSFER)
+            .or_else(|| family(vk::QueueFlags::COMPUTE | vk::QueueFlags::TRANSFER))
+            .or_else(|| family(vk::QueueFlags::COMPUTE))
+            .unwrap_or(same)
+    }
+}

@@ -1,0 +1,63 @@
+//! The loader and an instance.
+
+use std::ffi::CStr;
+
+use ash::{ext, vk};
+
+use crate::failure::Failure;
+
+/// An instance, with names and labels where the system has them.
+pub(crate) struct Instance {
+    pub(crate) entry: ash::Entry,
+    pub(crate) handle: ash::Instance,
+    pub(crate) has_debug_utils: bool,
+}
+
+impl Instance {
+    pub(crate) fn new(extensions: &[&'static CStr]) -> Result<Instance, Failure> {
+        // SAFETY: the loader's initialization has no conditions that a program could break.
+        let entry = unsafe { ash::Entry::load() };
+        let entry = entry.map_err(|error| Failure::Lacks(format!("the Vulkan loader cannot be opened: {error}")))?;
+        let offered = Instance::offered(&entry)?;
+        if let Some(missing) = extensions.iter().find(|it| !offered.iter().any(|have| have.as_c_str() == **it)) {
+            return Err(Failure::Lacks(format!("no driver has the extension {}", missing.to_string_lossy())));
+        }
+        let has_debug_utils = offered.iter().any(|it| it.as_c_str() == ext::debug_utils::NAME);
+        let mut names: Vec<_> = extensions.iter().map(|it| it.as_ptr()).collect();
+        if has_debug_utils {
+            names.push(ext::debug_utils::NAME.as_ptr());
+        }
+        let application = vk::ApplicationInfo::default()
+            .application_name(c"lavascope-samples")
+            .application_version(1)
+            .api_version(vk::API_VERSION_1_3);
+        let info = vk::InstanceCreateInfo::default().application_info(&application).enabled_extension_names(&names);
+        // SAFETY: `info` and what it points to live until the call returns.
+        let handle = unsafe { entry.create_instance(&info, None) };
+        let handle = handle.map_err(|error| match error {
+            vk::Result::ERROR_INCOMPATIBLE_DRIVER => Failure::Lacks("there is no Vulkan driver".to_owned()),
+            other => Failure::from(other),
+        })?;
+        Ok(Instance { entry, handle, has_debug_utils })
+    }
+
+    /// Whether this extension could be asked for.
+    pub(crate) fn offers(extension: &CStr) -> Result<bool, Failure> {
+        // SAFETY: as in `new`.
+        let Ok(entry) = (unsafe { ash::Entry::load() }) else { return Ok(false) };
+        Ok(Instance::offered(&entry)?.iter().any(|it| it.as_c_str() == extension))
+    }
+
+    fn offered(entry: &ash::Entry) -> Result<Vec<std::ffi::CString>, Failure> {
+        // SAFETY: a global command without conditions.
+        let properties = unsafe { entry.enumerate_instance_extension_properties(None) }?;
+        Ok(properties.iter().filter_map(|it| it.extension_name_as_c_str().ok()).map(CStr::to_owned).collect())
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // SAFETY: whoever has a child of the instance has the instance too, and drops it last.
+        unsafe { self.handle.destroy_instance(None) };
+    }
+}

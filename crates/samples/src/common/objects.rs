@@ -1,0 +1,52 @@
+//! Any Vulkan object that a device owns, and how it ends.
+
+use ash::vk;
+
+macro_rules! objects {
+    ($($kind:ident: $destroy:ident,)*) => {
+        #[derive(Clone, Copy)]
+        pub(crate) enum Object {
+            $($kind(vk::$kind),)*
+        }
+
+        $(impl From<vk::$kind> for Object {
+            fn from(it: vk::$kind) -> Object {
+                Object::$kind(it)
+            }
+        })*
+
+        impl Object {
+            /// # Safety
+            ///
+            /// The object is of this device and in use no more.
+            pub(crate) unsafe fn destroy(self, device: &ash::Device) {
+                match self {
+                    $(Object::$kind(it) => {
+                        // SAFETY: the caller's promise.
+                        unsafe { device.$destroy(it, None) }
+                    })*
+                }
+            }
+        }
+    };
+}
+
+objects! {
+    Buffer: destroy_buffer,
+    CommandPool: destroy_command_pool,
+    DescriptorPool: destroy_descriptor_pool,
+    DescriptorSetLayout: destroy_descriptor_set_layout,
+    DescriptorUpdateTemplate: destroy_descriptor_update_template,
+    DeviceMemory: free_memory,
+    Event: destroy_event,
+    Fence: destroy_fence,
+    Framebuffer: destroy_framebuffer,
+    Image: destroy_image,
+    ImageView: destroy_image_view,
+    Pipeline: destroy_pipeline,
+    PipelineLayout: destroy_pipeline_layout,
+    QueryPool: destroy_query_pool,
+    RenderPass: destroy_render_pass,
+    Sampler: destroy_sampler,
+    Semaphore: destroy_semaphore,
+}

@@ -1,0 +1,167 @@
+//! Pipelines and what they draw into.
+
+use ash::vk;
+
+use crate::common::{Gpu, Image, Shader};
+use crate::failure::Failure;
+
+/// What the samples' graphics pipelines differ in; viewport and scissor are dynamic.
+pub(crate) struct GraphicsPipeline<'a> {
+    pub(crate) vertex: Shader,
+    pub(crate) fragment: Shader,
+    pub(crate) layout: vk::PipelineLayout,
+    pub(crate) bindings: &'a [vk::VertexInputBindingDescription],
+    pub(crate) attributes: &'a [vk::VertexInputAttributeDescription],
+    pub(crate) target: Target,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Target {
+    Subpass(vk::RenderPass, u32),
+    /// Dynamic rendering into one color attachment.
+    Format(vk::Format),
+}
+
+impl Gpu {
+    pub(crate) fn pipeline_layout(
+        &self,
+        sets: &[vk::DescriptorSetLayout],
+        push_constants: Option<vk::PushConstantRange>,
+    ) -> Result<vk::PipelineLayout, Failure> {
+        let info =
+            vk::PipelineLayoutCreateInfo::default().set_layouts(sets).push_constant_ranges(push_constants.as_slice());
+        // SAFETY: `info` lives until the call returns.
+        Ok(self.keep(unsafe { self.device.create_pipeline_layout(&info, None) }?))
+    }
+
+    pub(crate) fn compute_pipeline(&self, shader: Shader, layout: vk::PipelineLayout) -> Result<vk::Pipeline, Failure> {
+        let module = self.shader_module(shader)?;
+        let stage = stage_of(vk::ShaderStageFlags::COMPUTE, module);
+        let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout);
+        // SAFETY: `info` lives until the calls return, and the module is needed no longer (lifetime).
+        let created = unsafe {
+            let created = self.device.create_compute_pipelines(vk::PipelineCache::null(), &[info], None);
+            self.device.destroy_shader_module(module, None);
+            created
+        };
+        self.created(created, shader.name)
+    }
+
+    pub(crate) fn graphics_pipeline(&self, it: &GraphicsPipeline) -> Result<vk::Pipeline, Failure> {
+        let modules = [self.shader_module(it.vertex)?, self.shader_module(it.fragment)?];
+        let stages =
+            [stage_of(vk::ShaderStageFlags::VERTEX, modules[0]), stage_of(vk::ShaderStageFlags::FRAGMENT, modules[1])];
+        let vertex_input = vk::PipelineVertexInputStateCreateInfo::default()
+            .vertex_binding_descriptions(it.bindings)
+            .vertex_attribute_descriptions(it.attributes);
+        let assembly =
+            vk::PipelineInputAssemblyStateCreateInfo::default().topology(vk::PrimitiveTopology::TRIANGLE_LIST);
+        let viewport = vk::PipelineViewportStateCreateInfo::default().viewport_count(1).scissor_count(1);
+        let rasterization = vk::PipelineRasterizationStateCreateInfo::default().line_width(1.0);
+        let multisample =
+            vk::PipelineMultisampleStateCreateInfo::default().rasterization_samples(vk::SampleCountFlags::TYPE_1);
+        let attachment =
+            [vk::PipelineColorBlendAttachmentState::default().color_write_mask(vk::ColorComponentFlags::RGBA)];
+        let blend = vk::PipelineColorBlendStateCreateInfo::default().attachments(&attachment);
+        let dynamic = [vk::DynamicState::VIEWPORT, vk::DynamicState::SCISSOR];
+        let dynamic = vk::PipelineDynamicStateCreateInfo::default().dynamic_states(&dynamic);
+        let info = vk::GraphicsPipelineCreateInfo::default()
+            .stages(&stages)
+            .vertex_input_state(&vertex_input)
+            .input_assembly_state(&assembly)
+            .viewport_state(&viewport)
+            .rasterization_state(&rasterization)
+            .multisample_state(&multisample)
+            .color_blend_state(&blend)
+            .dynamic_state(&dynamic)
+            .layout(it.layout);
+        let formats = [if let Target::Format(it) = it.target { it } else { vk::Format::UNDEFINED }];
+        let mut rendering = vk::PipelineRenderingCreateInfo::default().color_attachment_formats(&formats);
+        let info = match it.target {
+            Target::Subpass(render_pass, subpass) => info.render_pass(render_pass).subpass(subpass),
+            Target::Format(_) => info.push_next(&mut rendering),
+        };
+        // SAFETY: as for compute pipelines.
+        let created = unsafe {
+            let created = self.device.create_graphics_pipelines(vk::PipelineCache::null(), &[info], None);
+            modules.iter().for_each(|it| self.device.destroy_shader_module(*it, None));
+            created
+        };
+        self.created(created, it.fragment.name)
+    }
+
+    fn created(
+        &self,
+        created: Result<Vec<vk::Pipeline>, (Vec<vk::Pipeline>, vk::Result)>,
+        name: &str,
+    ) -> Result<vk::Pipeline, Failure> {
+        let pipelines = created.map_err(|(_, error)| error)?;
+        Ok(self.name(self.keep(pipelines[0]), name))
+    }
+
+    pub(crate) fn framebuffer(&self, pass: vk::RenderPass, images: &[Image]) -> Result<vk::Framebuffer, Failure> {
+        let views: Vec<_> = images.iter().map(|it| it.view).collect();
+        let vk::Extent2D { width, height } = images[0].extent;
+        let info = vk::FramebufferCreateInfo::default().render_pass(pass).attachments(&views);
+        let info = info.width(width).height(height).layers(1);
+        // SAFETY: `info` lives until the call returns, the views until the end (lifetime).
+        Ok(self.keep(unsafe { self.device.create_framebuffer(&info, None) }?))
+    }
+
+    /// One subpass that clears a color attachment, draws into it, and leaves it for a copy.
+    pub(crate) fn render_pass(&self, format: vk::Format) -> Result<vk::RenderPass, Failure> {
+        let attachments = [vk::AttachmentDescription::default()
+            .format(format)
+            .samples(vk::SampleCountFlags::TYPE_1)
+            .load_op(vk::AttachmentLoadOp::CLEAR)
+            .store_op(vk::AttachmentStoreOp::STORE)
+            .stencil_load_op(vk::AttachmentLoadOp::DONT_CARE)
+            .stencil_store_op(vk::AttachmentStoreOp::DONT_CARE)
+            .final_layout(vk::ImageLayout::TRANSFER_SRC_OPTIMAL)];
+        let colors = [vk::AttachmentReference { attachment: 0, layout: vk::ImageLayout::COLOR_ATTACHMENT_OPTIMAL }];
+        let subpasses = [vk::SubpassDescription::default().color_attachments(&colors)];
+        let dependencies = [before_drawing(), after_drawing(0)];
+        let info = vk::RenderPassCreateInfo::default()
+            .attachments(&attachments)
+            .subpasses(&subpasses)
+            .dependencies(&dependencies);
+        // SAFETY: `info` lives until the call returns.
+        Ok(self.keep(unsafe { self.device.create_render_pass(&info, None) }?))
+    }
+
+    /// Sets the viewport and the scissor to the whole picture.
+    pub(crate) fn set_area(&self, commands: vk::CommandBuffer, extent: vk::Extent2D) {
+        let (width, height) = (extent.width as f32, extent.height as f32);
+        let viewport = vk::Viewport { x: 0.0, y: 0.0, width, height, min_depth: 0.0, max_depth: 1.0 };
+        // SAFETY: recorded by this thread (owner).
+        unsafe {
+            self.device.cmd_set_viewport(commands, 0, &[viewport]);
+            self.device.cmd_set_scissor(commands, 0, &[extent.into()]);
+        }
+    }
+}
+
+/// An earlier picture was drawn and read before this one begins.
+pub(crate) fn before_drawing() -> vk::SubpassDependency {
+    vk::SubpassDependency::default()
+        .src_subpass(vk::SUBPASS_EXTERNAL)
+        .src_stage_mask(vk::PipelineStageFlags::COLOR_ATTACHMENT_OUTPUT | vk::PipelineStageFlags::TRANSFER)
+        .src_access_mask(vk::AccessFlags::COLOR_ATTACHMENT_WRITE)
+        .dst_stage_mask(vk::PipelineStageFlags::COLOR_ATTACHMENT_OUTPUT)
+        .dst_access_mask(vk::AccessFlags::COLOR_ATTACHMENT_WRITE)
+}
+
+/// The picture is drawn before a copy reads it.
+pub(crate) fn after_drawing(last_subpass: u32) -> vk::SubpassDependency {
+    vk::SubpassDependency::default()
+        .src_subpass(last_subpass)
+        .dst_subpass(vk::SUBPASS_EXTERNAL)
+        .src_stage_mask(vk::PipelineStageFlags::COLOR_ATTACHMENT_OUTPUT)
+        .src_access_mask(vk::AccessFlags::COLOR_ATTACHMENT_WRITE)
+        .dst_stage_mask(vk::PipelineStageFlags::TRANSFER)
+        .dst_access_mask(vk::AccessFlags::TRANSFER_READ)
+}
+
+fn stage_of(stage: vk::ShaderStageFlags, module: vk::ShaderModule) -> vk::PipelineShaderStageCreateInfo<'static> {
+    vk::PipelineShaderStageCreateInfo::default().stage(stage).module(module).name(c"main")
+}

@@ -1,0 +1,252 @@
+//! Buffers and images, each with memory of its own, and how the host reads and writes them.
+
+use ash::vk;
+
+use super::commands::{Scope, scope};
+use crate::common::{Gpu, Picture};
+use crate::failure::Failure;
+
+/// Where the memory of a resource lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Device,
+    /// Visible to the host, and coherent.
+    Host,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Buffer {
+    pub(crate) handle: vk::Buffer,
+    pub(crate) memory: vk::DeviceMemory,
+    pub(crate) size: u64,
+}
+
+/// A color image of one layer with a view of all of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Image {
+    pub(crate) handle: vk::Image,
+    pub(crate) view: vk::ImageView,
+    pub(crate) extent: vk::Extent2D,
+    pub(crate) levels: u32,
+}
+
+impl Image {
+    /// Every level of the image.
+    pub(crate) fn range(&self) -> vk::ImageSubresourceRange {
+        color_range(self.levels)
+    }
+
+    /// One level as a whole, tightly packed at an offset of a buffer.
+    pub(crate) fn region(&self, level: u32, buffer_offset: u64) -> vk::BufferImageCopy {
+        let layers = vk::ImageSubresourceLayers::default().aspect_mask(vk::ImageAspectFlags::COLOR).layer_count(1);
+        let (width, height) = (self.extent.width >> level, self.extent.height >> level);
+        vk::BufferImageCopy::default()
+            .buffer_offset(buffer_offset)
+            .image_subresource(layers.mip_level(level))
+            .image_extent(vk::Extent3D { width, height, depth: 1 })
+    }
+}
+
+impl Gpu {
+    /// A buffer that is kept to the end.
+    pub(crate) fn buffer(
+        &self,
+        name: &str,
+        size: u64,
+        usage: vk::BufferUsageFlags,
+        place: Place,
+    ) -> Result<Buffer, Failure> {
+        let buffer = self.loose_buffer(name, size, usage, place)?;
+        self.keep(buffer.memory);
+        self.keep(buffer.handle);
+        Ok(buffer)
+    }
+
+    /// A buffer that the caller destroys with `destroy_buffer`.
+    pub(crate) fn loose_buffer(
+        &self,
+        name: &str,
+        size: u64,
+        usage: vk::BufferUsageFlags,
+        place: Place,
+    ) -> Result<Buffer, Failure> {
+        self.bound_buffer(name, &vk::BufferCreateInfo::default().size(size).usage(usage), place)
+    }
+
+    /// A kept buffer that both queues use without handing it over.
+    pub(crate) fn shared_buffer(
+        &self,
+        name: &str,
+        size: u64,
+        usage: vk::BufferUsageFlags,
+        place: Place,
+    ) -> Result<Buffer, Failure> {
+        let families = self.families();
+        let mut info = vk::BufferCreateInfo::default().size(size).usage(usage);
+        if !families.is_empty() {
+            info = info.sharing_mode(vk::SharingMode::CONCURRENT).queue_family_indices(&families);
+        }
+        let buffer = self.bound_buffer(name, &info, place)?;
+        self.keep(buffer.memory);
+        self.keep(buffer.handle);
+        Ok(buffer)
+    }
+
+    fn bound_buffer(&self, name: &str, info: &vk::BufferCreateInfo, place: Place) -> Result<Buffer, Failure> {
+        // SAFETY: `info` lives until the call returns; the buffer is new and used by this thread only.
+        let (handle, requirements) = unsafe {
+            let handle = self.device.create_buffer(info, None)?;
+            (handle, self.device.get_buffer_memory_requirements(handle))
+        };
+        let memory = self.allocate(name, requirements, place)?;
+        // SAFETY: both are new, and the memory was allocated for this buffer.
+        unsafe { self.device.bind_buffer_memory(handle, memory, 0) }?;
+        Ok(Buffer { handle: self.name(handle, name), memory, size: info.size })
+    }
+
+    /// Ends a loose buffer whose last use is over.
+    pub(crate) fn destroy_buffer(&self, buffer: Buffer) {
+        // SAFETY: the caller is the owner and waited for the fence of the last use (lifetime, owner).
+        unsafe {
+            self.device.destroy_buffer(buffer.handle, None);
+            self.device.free_memory(buffer.memory, None);
+        }
+    }
+
+    /// A kept image in device memory.
+    pub(crate) fn image(
+        &self,
+        name: &str,
+        format: vk::Format,
+        extent: vk::Extent2D,
+        levels: u32,
+        usage: vk::ImageUsageFlags,
+    ) -> Result<Image, Failure> {
+        let info = vk::ImageCreateInfo::default()
+            .image_type(vk::ImageType::TYPE_2D)
+            .format(format)
+            .extent(vk::Extent3D { width: extent.width, height: extent.height, depth: 1 })
+            .mip_levels(levels)
+            .array_layers(1)
+            .samples(vk::SampleCountFlags::TYPE_1)
+            .usage(usage);
+        // SAFETY: as for buffers; the formats of the samples are ones that every device has for their usage.
+        let (handle, requirements) = unsafe {
+            let handle = self.device.create_image(&info, None)?;
+            (handle, self.device.get_image_memory_requirements(handle))
+        };
+        let memory = self.keep(self.allocate(name, requirements, Place::Device)?);
+        self.keep(handle);
+        // SAFETY: both are new, and the memory was allocated for this image.
+        unsafe { self.device.bind_image_memory(handle, memory, 0) }?;
+        let view = vk::ImageViewCreateInfo::default()
+            .image(handle)
+            .view_type(vk::ImageViewType::TYPE_2D)
+            .format(format)
+            .subresource_range(color_range(levels));
+        // SAFETY: the image is bound and alive.
+        let view = self.keep(unsafe { self.device.create_image_view(&view, None) }?);
+        Ok(Image { handle: self.name(handle, name), view: self.name(view, name), extent, levels })
+    }
+
+    fn allocate(
+        &self,
+        name: &str,
+        requirements: vk::MemoryRequirements,
+        place: Place,
+    ) -> Result<vk::DeviceMemory, Failure> {
+        let flags = match place {
+            Place::Device => vk::MemoryPropertyFlags::DEVICE_LOCAL,
+            Place::Host => vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT,
+        };
+        let types = self.memory.memory_types_as_slice();
+        let allowed = |it: &usize| requirements.memory_type_bits & (1 << it) != 0;
+        // Device memory is a wish, which some resources cannot have; what the host maps is guaranteed.
+        let fits = |it: &usize| allowed(it) && types[*it].property_flags.contains(flags);
+        let found = (0..types.len()).find(fits).or_else(|| match place {
+            Place::Device => (0..types.len()).find(allowed),
+            Place::Host => None,
+        });
+        let index = found.ok_or_else(|| Failure::Lacks(format!("the device has no memory for the {name}")))?;
+        let info = vk::MemoryAllocateInfo::default().allocation_size(requirements.size).memory_type_index(index as u32);
+        // SAFETY: the type exists, and `info` lives until the call returns.
+        let memory = unsafe { self.device.allocate_memory(&info, None) }?;
+        Ok(self.name(memory, name))
+    }
+
+    /// Copies words into a buffer in host memory that the device does not use now.
+    pub(crate) fn write(&self, buffer: &Buffer, words: &[u32]) -> Result<(), Failure> {
+        self.write_at(buffer, 0, words)
+    }
+
+    pub(crate) fn write_at(&self, buffer: &Buffer, offset: u64, words: &[u32]) -> Result<(), Failure> {
+        let size = size_of_val(words) as u64;
+        assert!(offset + size <= buffer.size, "the words fit into the buffer");
+        // SAFETY: the memory belongs to this buffer alone, is visible to the host, not mapped, and in no use by the
+        // device; the mapping is as long as what is copied.
+        unsafe {
+            let flags = vk::MemoryMapFlags::empty();
+            let address = self.device.map_memory(buffer.memory, offset, size, flags)?.cast::<u32>();
+            address.copy_from_nonoverlapping(words.as_ptr(), words.len());
+            self.device.unmap_memory(buffer.memory);
+        }
+        Ok(())
+    }
+
+    /// Copies floats into a buffer, as `write` does.
+    pub(crate) fn write_floats(&self, buffer: &Buffer, floats: &[f32]) -> Result<(), Failure> {
+        self.write(buffer, &floats.iter().map(|it| it.to_bits()).collect::<Vec<_>>())
+    }
+
+    /// What a buffer in host memory holds, after the device has finished writing it.
+    pub(crate) fn read(&self, buffer: &Buffer) -> Result<Vec<u32>, Failure> {
+        let mut words = vec![0; (buffer.size / 4) as usize];
+        // SAFETY: as in `write_at`.
+        unsafe {
+            let size = size_of_val(words.as_slice()) as u64;
+            let address = self.device.map_memory(buffer.memory, 0, size, vk::MemoryMapFlags::empty())?.cast::<u32>();
+            address.copy_to_nonoverlapping(words.as_mut_ptr(), words.len());
+            self.device.unmap_memory(buffer.memory);
+        }
+        Ok(words)
+    }
+
+    /// What a buffer in device memory holds, after it was written in scope `before`.
+    pub(crate) fn download(&self, buffer: &Buffer, before: Scope) -> Result<Vec<u32>, Failure> {
+        let target = self.buffer("download", buffer.size, vk::BufferUsageFlags::TRANSFER_DST, Place::Host)?;
+        self.run_once("download", |commands| {
+            self.buffer_barrier(commands, buffer, before, scope::COPY_READ);
+            self.copy_buffer(commands, buffer, &target);
+            self.buffer_barrier(commands, &target, scope::COPY_WRITE, scope::HOST_READ);
+        })?;
+        self.read(&target)
+    }
+
+    /// What an image in layout `TRANSFER_SRC_OPTIMAL` shows, after it was drawn and made readable by copies.
+    pub(crate) fn picture(&self, image: &Image) -> Result<Picture, Failure> {
+        let vk::Extent2D { width, height } = image.extent;
+        let size = u64::from(width * height * 4);
+        let target = self.buffer("picture", size, vk::BufferUsageFlags::TRANSFER_DST, Place::Host)?;
+        self.run_once("read the picture", |commands| {
+            let layout = vk::ImageLayout::TRANSFER_SRC_OPTIMAL;
+            // SAFETY: live objects, recorded by this thread (lifetime, owner).
+            unsafe {
+                let region = [image.region(0, 0)];
+                self.device.cmd_copy_image_to_buffer(commands, image.handle, layout, target.handle, &region);
+            }
+            self.buffer_barrier(commands, &target, scope::COPY_WRITE, scope::HOST_READ);
+        })?;
+        let bytes = self.read(&target)?.into_iter().flat_map(u32::to_le_bytes).collect();
+        Ok(Picture::new(width, height, bytes))
+    }
+}
+
+/// Words as the device reads them; the length is a multiple of four.
+pub(crate) fn words_of_bytes(bytes: &[u8]) -> Vec<u32> {
+    bytes.chunks_exact(4).map(|it| u32::from_le_bytes([it[0], it[1], it[2], it[3]])).collect()
+}
+
+fn color_range(levels: u32) -> vk::ImageSubresourceRange {
+    let range = vk::ImageSubresourceRange::default().aspect_mask(vk::ImageAspectFlags::COLOR);
+    range.level_count(levels).layer_count(1)
+}

@@ -1,0 +1,36 @@
+//! The compiled shaders, which `cargo xtask shaders` makes from the sources beside them.
+
+use std::io::Cursor;
+
+use ash::vk;
+
+use crate::common::Gpu;
+use crate::failure::Failure;
+
+#[derive(Clone, Copy)]
+pub(crate) struct Shader {
+    pub(crate) name: &'static str,
+    pub(crate) code: &'static [u8],
+}
+
+/// A shader by the name of its source file.
+macro_rules! shader {
+    ($name:literal) => {
+        $crate::common::Shader {
+            name: $name,
+            code: include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/shaders/", $name, ".spv")),
+        }
+    };
+}
+pub(crate) use shader;
+
+impl Gpu {
+    /// A module that the caller destroys once its pipeline exists.
+    pub(super) fn shader_module(&self, shader: Shader) -> Result<vk::ShaderModule, Failure> {
+        let code = ash::util::read_spv(&mut Cursor::new(shader.code))?;
+        let info = vk::ShaderModuleCreateInfo::default().code(&code);
+        // SAFETY: `info` lives until the call returns, and the code is what the compiler made (lifetime).
+        let module = unsafe { self.device.create_shader_module(&info, None) }?;
+        Ok(self.name(module, shader.name))
+    }
+}

@@ -1,0 +1,37 @@
+//! The clean samples, one file each.
+
+mod compute;
+mod descriptors;
+mod events;
+mod indirect;
+mod mapped;
+mod multi_queue_upload;
+mod present;
+mod queries;
+mod textured;
+mod threads;
+mod threads_handoff;
+mod timeline;
+mod triangle;
+mod triangle_dynamic;
+mod triangle_render_pass;
+mod window;
+
+use crate::Sample;
+
+pub(crate) const ALL: &[&Sample] = &[
+    &triangle_render_pass::SAMPLE,
+    &triangle_dynamic::SAMPLE,
+    &textured::SAMPLE,
+    &compute::SAMPLE,
+    &multi_queue_upload::SAMPLE,
+    &threads::SAMPLE,
+    &threads_handoff::SAMPLE,
+    &timeline::SAMPLE,
+    &present::SAMPLE,
+    &indirect::SAMPLE,
+    &descriptors::SAMPLE,
+    &mapped::SAMPLE,
+    &events::SAMPLE,
+    &queries::SAMPLE,
+];

@@ -1,0 +1,80 @@
+//! A window of an X server, for drivers that have no surface without one. The X library is opened when needed.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use libloading::{Library, Symbol};
+
+use crate::failure::Failure;
+
+/// Side of the window in pixels.
+const SIZE: u16 = 64;
+
+pub(super) struct Window {
+    pub(super) connection: *mut c_void,
+    pub(super) window: u32,
+    xcb: Library,
+}
+
+/// `xcb_screen_iterator_t`; the first member of a screen is its root window.
+#[repr(C)]
+struct ScreenIterator {
+    screen: *const u32,
+    remaining: c_int,
+    index: c_int,
+}
+
+type Connect = unsafe extern "C" fn(*const c_char, *mut c_int) -> *mut c_void;
+type Ask = unsafe extern "C" fn(*mut c_void) -> c_int;
+type Setup = unsafe extern "C" fn(*mut c_void) -> *const c_void;
+type Roots = unsafe extern "C" fn(*const c_void) -> ScreenIterator;
+type Id = unsafe extern "C" fn(*mut c_void) -> u32;
+type Create =
+    unsafe extern "C" fn(*mut c_void, u8, u32, u32, i16, i16, u16, u16, u16, u16, u32, u32, *const c_void) -> u32;
+type Map = unsafe extern "C" fn(*mut c_void, u32) -> u32;
+type Disconnect = unsafe extern "C" fn(*mut c_void);
+
+impl Window {
+    /// Opens a window on the server that `DISPLAY` names.
+    pub(super) fn open() -> Result<Window, Failure> {
+        let lacks = |what: &str| Failure::Lacks(format!("{what}, and no driver has VK_EXT_headless_surface"));
+        // SAFETY: the X library has no initialization that could go wrong.
+        let xcb = unsafe { Library::new("libxcb.so.1") }.map_err(|_| lacks("libxcb.so.1 is not there"))?;
+        // SAFETY: the types are those of xcb/xcb.h, and the library is open as long as the connection.
+        let (connection, window) = unsafe {
+            let connection = symbol::<Connect>(&xcb, "xcb_connect")?(std::ptr::null(), std::ptr::null_mut());
+            if symbol::<Ask>(&xcb, "xcb_connection_has_error")?(connection) != 0 {
+                symbol::<Disconnect>(&xcb, "xcb_disconnect")?(connection);
+                return Err(lacks("there is no X server to connect to"));
+            }
+            let setup = symbol::<Setup>(&xcb, "xcb_get_setup")?(connection);
+            let root = *symbol::<Roots>(&xcb, "xcb_setup_roots_iterator")?(setup).screen;
+            let window = symbol::<Id>(&xcb, "xcb_generate_id")?(connection);
+            // Depth, class and visual are the parent's.
+            let create = symbol::<Create>(&xcb, "xcb_create_window")?;
+            create(connection, 0, window, root, 0, 0, SIZE, SIZE, 0, 0, 0, 0, std::ptr::null());
+            symbol::<Map>(&xcb, "xcb_map_window")?(connection, window);
+            symbol::<Ask>(&xcb, "xcb_flush")?(connection);
+            (connection, window)
+        };
+        Ok(Window { connection, window, xcb })
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        // SAFETY: the surface on the window is gone by now, and the type is that of xcb/xcb.h.
+        unsafe {
+            if let Ok(disconnect) = symbol::<Disconnect>(&self.xcb, "xcb_disconnect") {
+                disconnect(self.connection);
+            }
+        }
+    }
+}
+
+/// # Safety
+///
+/// `T` is the type of the function.
+unsafe fn symbol<'a, T>(library: &'a Library, name: &str) -> Result<Symbol<'a, T>, Failure> {
+    // SAFETY: the caller's promise.
+    unsafe { library.get(name.as_bytes()) }.map_err(|error| Failure::Lacks(error.to_string()))
+}

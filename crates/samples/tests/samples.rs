@@ -1,0 +1,165 @@
+//! Every sample on lavapipe: its result is right, and its check would notice if it were not.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+/// The sample program on Mesa's driver for the CPU, and on nothing else.
+fn sample(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lavascope-samples"));
+    for variable in ["VK_INSTANCE_LAYERS", "VK_LOADER_LAYERS_ENABLE", "LAVASCOPE_SAMPLE_DEVICE", "DISPLAY"] {
+        command.env_remove(variable);
+    }
+    command.args(arguments).env("VK_ICD_FILENAMES", lavapipe()).env("VK_DRIVER_FILES", lavapipe());
+    command
+}
+
+/// Mesa names its manifest by architecture, and newer ones do not.
+fn lavapipe() -> PathBuf {
+    let folder = Path::new("/usr/share/vulkan/icd.d");
+    let entries = std::fs::read_dir(folder).expect("Vulkan drivers: install mesa-vulkan-drivers");
+    let mut paths = entries.flatten().map(|it| it.path());
+    let is_it = |path: &PathBuf| path.file_name().is_some_and(|it| it.to_string_lossy().starts_with("lvp_icd"));
+    paths.find(is_it).expect("lavapipe: install mesa-vulkan-drivers")
+}
+
+/// Its exit code, and what it said.
+fn outcome(command: &mut Command) -> (Option<i32>, String) {
+    let Output { status, stdout, stderr } = command.output().expect("the program starts");
+    (status.code(), String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned())
+}
+
+fn names() -> Vec<String> {
+    let (code, text) = outcome(&mut sample(&["list"]));
+    assert_eq!(code, Some(0), "{text}");
+    text.lines().filter_map(|it| it.split_whitespace().next()).map(str::to_owned).collect()
+}
+
+fn names_of(is_faulty: bool) -> Vec<String> {
+    let names: Vec<_> = names().into_iter().filter(|it| it.starts_with("fault-") == is_faulty).collect();
+    assert!(names.len() >= 6, "{names:?}");
+    names
+}
+
+/// All but the one that may need a window.
+fn headless() -> Vec<String> {
+    names_of(false).into_iter().filter(|it| it != "present").collect()
+}
+
+#[test]
+fn every_result_is_right() {
+    for name in headless() {
+        let (code, said) = outcome(&mut sample(&[&name]));
+        assert_eq!(code, Some(0), "{name}: {said}");
+    }
+}
+
+#[test]
+fn every_check_can_fail() {
+    for name in headless() {
+        let (code, said) = outcome(&mut sample(&[&name, "--expect-wrong"]));
+        assert_eq!(code, Some(1), "{name}: {said}");
+        assert!(said.contains("wrong result"), "{name}: {said}");
+    }
+}
+
+#[test]
+fn nothing_is_compared_where_that_is_asked_for() {
+    for name in headless() {
+        let (code, said) = outcome(&mut sample(&[&name, "--no-check"]));
+        assert_eq!(code, Some(0), "{name}: {said}");
+    }
+}
+
+#[test]
+fn planted_faults_run_and_mended_ones_are_right() {
+    for name in names_of(true) {
+        let (code, said) = outcome(&mut sample(&[&name]));
+        assert_eq!(code, Some(0), "{name}: {said}");
+        let (code, said) = outcome(&mut sample(&[&name, "--mended"]));
+        assert_eq!(code, Some(0), "{name}: {said}");
+        let (code, said) = outcome(&mut sample(&[&name, "--mended", "--expect-wrong"]));
+        assert_eq!(code, Some(1), "{name}: {said}");
+    }
+}
+
+#[test]
+fn many_threads_agree_with_the_model_for_every_seed() {
+    for seed in ["1", "2", "3", "4"] {
+        let arguments = ["threads-handoff", "--threads", "16", "--frames", "20", "--seed", seed];
+        let (code, said) = outcome(&mut sample(&arguments));
+        assert_eq!(code, Some(0), "seed {seed}: {said}");
+    }
+    for threads in ["1", "3", "16"] {
+        let (code, said) = outcome(&mut sample(&["threads", "--threads", threads, "--frames", "7"]));
+        assert_eq!(code, Some(0), "{threads} threads: {said}");
+    }
+}
+
+/// Newer drivers need no window; for others there is an X server that shows nothing.
+#[test]
+fn presented_images_are_right() {
+    let (code, said) = outcome(&mut sample(&["present"]));
+    if code == Some(0) {
+        assert_eq!(outcome(&mut sample(&["present", "--expect-wrong"])).0, Some(1));
+        return;
+    }
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("VK_EXT_headless_surface"), "{said}");
+    let server = Server::start();
+    let present = |arguments: &[&str]| outcome(sample(arguments).env("DISPLAY", &server.display));
+    let (code, said) = present(&["present", "--frames", "9"]);
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = present(&["present", "--expect-wrong"]);
+    assert_eq!(code, Some(1), "{said}");
+}
+
+#[test]
+fn a_picture_is_saved() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("triangle.ppm");
+    let (code, said) = outcome(sample(&["triangle-render-pass", "--save"]).arg(&file));
+    assert_eq!(code, Some(0), "{said}");
+    let bytes = std::fs::read(&file).expect("the picture");
+    assert!(bytes.starts_with(b"P6\n64 64\n255\n"));
+    assert_eq!(bytes.len(), 13 + 64 * 64 * 3);
+    assert_eq!(bytes[13..16], [51, 102, 153]);
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let (code, said) = outcome(&mut sample(&["no-such-sample"]));
+    assert_eq!(code, Some(2));
+    assert!(said.contains("no-such-sample") && said.contains("list"), "{said}");
+    let (code, said) = outcome(sample(&["compute"]).env("LAVASCOPE_SAMPLE_DEVICE", "no such device"));
+    assert_eq!(code, Some(2));
+    assert!(said.contains("no such device"), "{said}");
+    let nothing = Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-driver.json");
+    let (code, said) = outcome(sample(&["compute"]).env("VK_ICD_FILENAMES", &nothing).env("VK_DRIVER_FILES", &nothing));
+    assert_eq!(code, Some(2));
+    assert!(said.contains("no Vulkan driver"), "{said}");
+}
+
+/// An X server for the time of a test.
+struct Server {
+    process: Child,
+    display: String,
+}
+
+impl Server {
+    fn start() -> Server {
+        let mut command = Command::new("Xvfb");
+        command.args(["-displayfd", "1", "-screen", "0", "320x240x24", "-nolisten", "tcp"]);
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("Xvfb: install xvfb");
+        let mut number = String::new();
+        let output = process.stdout.take().expect("the server's output");
+        BufReader::new(output).read_line(&mut number).expect("the number of the display");
+        Server { process, display: format!(":{}", number.trim()) }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,68 @@
+//! Environment variables: `LAVASCOPE_NAME`, and what the Khronos library makes of the two layer names.
+//!
+//! A variable without a value counts as not set.
+
+use std::ffi::{OsStr, OsString};
+
+use crate::problem::Place;
+use crate::resolve::{Collector, Namespace, Rank};
+use crate::table::meaning;
+
+/// Weakest first, whose names follow the prefix, and whether nobody else would use it.
+const PREFIXES: [(&str, Namespace, Owner); 8] = [
+    ("VK_", Namespace::Khronos, Owner::Anybody),
+    ("VK_VALIDATION_", Namespace::Khronos, Owner::Anybody),
+    ("VK_KHRONOS_VALIDATION_", Namespace::Khronos, Owner::Anybody),
+    ("VK_LAYER_", Namespace::Khronos, Owner::Anybody),
+    ("VK_INSPECT_", Namespace::Own, Owner::Anybody),
+    ("VK_LAVASCOPE_INSPECT_", Namespace::Own, Owner::Us),
+    ("VK_LAYER_LAVASCOPE_INSPECT_", Namespace::Own, Owner::Us),
+    ("LAVASCOPE_", Namespace::Own, Owner::Us),
+];
+
+/// Variables of other parts of Lavascope; a `*` stands for anything.
+const OF_OTHER_PARTS: [&str; 4] =
+    ["LAVASCOPE_LAYER_LIBRARY", "LAVASCOPE_BLESS", "LAVASCOPE_NULL_*", "LAVASCOPE_SAMPLE_*"];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    Us,
+    Anybody,
+}
+
+pub(crate) fn collect(variables: &[(OsString, OsString)], collector: &mut Collector) {
+    let mut variables: Vec<(&str, &OsStr)> =
+        variables.iter().filter_map(|(name, value)| Some((name.to_str()?, &value[..]))).collect();
+    variables.sort_unstable();
+    for (name, value) in variables.into_iter().filter(|it| !it.1.is_empty()) {
+        collect_one(name, value, collector);
+    }
+}
+
+/// Whether a variable may say something to this crate.
+pub(crate) fn is_of_interest(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|it| PREFIXES.iter().any(|(prefix, ..)| it.starts_with(prefix)))
+}
+
+fn collect_one(name: &str, value: &OsStr, collector: &mut Collector) {
+    let place = Place::Variable(name.to_owned());
+    let fitting = || {
+        let all = PREFIXES.iter().enumerate();
+        all.filter_map(|(at, (prefix, namespace, owner))| Some((at, name.strip_prefix(prefix)?, *namespace, *owner)))
+    };
+    let found = fitting().find_map(|(at, key, namespace, _)| Some((at, namespace, meaning(namespace, key)?)));
+    if let Some((at, namespace, meaning)) = found {
+        return collector.take(namespace, meaning, value, Rank::Environment(at), &place);
+    }
+    let ours = fitting().find(|it| it.3 == Owner::Us && !is_of_other_parts(name));
+    if let Some((at, key, ..)) = ours {
+        collector.report_unknown(&place, name, key, |it| format!("{}{}", PREFIXES[at].0, it.to_ascii_uppercase()));
+    }
+}
+
+fn is_of_other_parts(name: &str) -> bool {
+    OF_OTHER_PARTS.iter().any(|it| match it.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name == *it,
+    })
+}

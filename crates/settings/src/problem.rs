@@ -1,0 +1,100 @@
+//! What is wrong with a setting, where, and what would be right.
+
+use std::fmt;
+
+/// A file of garbage must not become as many messages.
+pub const PROBLEMS_MAX: usize = 50;
+/// Foreign text is shown up to here.
+const SHOWN_CHARS_MAX: usize = 60;
+
+/// Something about the settings that their author should know. It never stops anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    pub severity: Severity,
+    pub place: Place,
+    pub message: String,
+    /// What could stand there instead; empty where there is nothing to say.
+    pub allowed: String,
+    /// What was probably meant.
+    pub suggestion: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// A value that was refused.
+    Error,
+    /// A name that is addressed to us and not known, or a request that nothing here fulfils.
+    Warning,
+    /// A request in the words of another layer that this one does not fulfil.
+    Note,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    Default,
+    /// Line and column count from one; a problem of the whole file has none.
+    File {
+        path: String,
+        at: Option<(usize, usize)>,
+    },
+    Variable(String),
+    /// A member of what the application handed to `vkCreateInstance`.
+    Application(String),
+}
+
+impl Problem {
+    pub(crate) fn new(severity: Severity, place: &Place, message: String) -> Problem {
+        Problem { severity, place: place.clone(), message, allowed: String::new(), suggestion: None }
+    }
+
+    pub(crate) fn allowed(self, allowed: impl Into<String>) -> Problem {
+        Problem { allowed: allowed.into(), ..self }
+    }
+
+    pub(crate) fn suggestion(self, suggestion: Option<String>) -> Problem {
+        Problem { suggestion, ..self }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        let severity = match self.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        };
+        write!(out, "{}: {severity}: {}", self.place, on_one_line(&self.message))?;
+        if !self.allowed.is_empty() {
+            write!(out, "; allowed: {}", self.allowed)?;
+        }
+        match &self.suggestion {
+            Some(it) => write!(out, "; did you mean `{it}`?"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Place::Default => out.write_str("default"),
+            Place::File { path, at: None } => out.write_str(&on_one_line(path)),
+            Place::File { path, at: Some((line, column)) } => write!(out, "{}:{line}:{column}", on_one_line(path)),
+            Place::Variable(name) => out.write_str(&on_one_line(name)),
+            Place::Application(member) => write!(out, "vkCreateInstance: {member}"),
+        }
+    }
+}
+
+/// Foreign text in quotes, on one line and not long.
+pub(crate) fn quoted(text: &str) -> String {
+    let end = text.char_indices().nth(SHOWN_CHARS_MAX).map(|it| it.0);
+    let (shown, more) = end.map_or((text, ""), |end| (&text[..end], "…"));
+    format!("\"{}{more}\"", on_one_line(shown))
+}
+
+fn on_one_line(text: &str) -> String {
+    let escaped = |it: char| it.escape_debug().to_string();
+    text.chars().map(|it| if it.is_control() { escaped(it) } else { it.to_string() }).collect()
+}

@@ -1,0 +1,390 @@
+//! Every setting, once.
+//!
+//! A row becomes a field of [`Settings`], an entry of [`SETTINGS`] and a line of `docs/settings.md`. A new setting is a
+//! new row; `exists` becomes true with the first line of code that obeys it.
+
+use std::path::PathBuf;
+
+use crate::resolve::{Namespace, Resolved};
+use crate::value::{Compression, DebugAction, Field, Frames, Kind, MessageId, Output, ReportFlag};
+
+/// What is known of a setting before anybody sets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    pub name: &'static str,
+    pub kind: Kind,
+    /// As text of that kind.
+    pub default: &'static str,
+    /// Whether this version obeys it.
+    pub exists: bool,
+    /// One sentence.
+    pub help: &'static str,
+    pub aliases: &'static [Alias],
+}
+
+/// How the Khronos layer says it, today or formerly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alias {
+    /// A key whose value is ours.
+    Key(&'static str),
+    /// A word in the list of this key means this value of ours.
+    Word(&'static str, &'static str, &'static str),
+}
+
+/// Words that are neither ours nor a mistake. Asking for one is noted; not wanting one is not.
+pub(crate) const WORDS_OF_OTHERS: &[(&str, &[&str])] = &[
+    (
+        "enables",
+        &[
+            "VK_VALIDATION_FEATURE_ENABLE_BEST_PRACTICES_EXT",
+            "VALIDATION_CHECK_ENABLE_VENDOR_SPECIFIC_ALL",
+            "VALIDATION_CHECK_ENABLE_VENDOR_SPECIFIC_AMD",
+            "VALIDATION_CHECK_ENABLE_VENDOR_SPECIFIC_ARM",
+            "VALIDATION_CHECK_ENABLE_VENDOR_SPECIFIC_IMG",
+            "VALIDATION_CHECK_ENABLE_VENDOR_SPECIFIC_NVIDIA",
+        ],
+    ),
+    (
+        "disables",
+        &[
+            "VK_VALIDATION_FEATURE_DISABLE_ALL_EXT",
+            "VK_VALIDATION_FEATURE_DISABLE_SHADERS_EXT",
+            "VK_VALIDATION_FEATURE_DISABLE_THREAD_SAFETY_EXT",
+            "VK_VALIDATION_FEATURE_DISABLE_API_PARAMETERS_EXT",
+            "VK_VALIDATION_FEATURE_DISABLE_OBJECT_LIFETIMES_EXT",
+            "VK_VALIDATION_FEATURE_DISABLE_CORE_CHECKS_EXT",
+            "VK_VALIDATION_FEATURE_DISABLE_UNIQUE_HANDLES_EXT",
+            "VK_VALIDATION_FEATURE_DISABLE_SHADER_VALIDATION_CACHE_EXT",
+            "VALIDATION_CHECK_DISABLE_COMMAND_BUFFER_STATE",
+            "VALIDATION_CHECK_DISABLE_IMAGE_LAYOUT_VALIDATION",
+            "VALIDATION_CHECK_DISABLE_OBJECT_IN_USE",
+            "VALIDATION_CHECK_DISABLE_QUERY_VALIDATION",
+        ],
+    ),
+];
+
+/// What a key of a settings file, an environment variable or the application means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// A setting, by its index in [`SETTINGS`], and the name by which it was called.
+    Setting(usize, &'static str),
+    /// A key whose list of words is understood by [`Alias::Word`].
+    Words(&'static str),
+}
+
+/// Under our own name, our names and the aliases count; under the Khronos one only the aliases.
+pub(crate) fn meaning(namespace: Namespace, key: &str) -> Option<Meaning> {
+    let is = |name: &str| name.eq_ignore_ascii_case(key);
+    let own = SETTINGS.iter().position(|it| namespace == Namespace::Own && is(it.name));
+    own.map(|at| Meaning::Setting(at, SETTINGS[at].name)).or_else(|| {
+        aliases().find_map(|(at, alias)| match alias {
+            Alias::Key(name) if is(name) => Some(Meaning::Setting(at, name)),
+            Alias::Word(name, ..) if is(name) => Some(Meaning::Words(name)),
+            Alias::Key(_) | Alias::Word(..) => None,
+        })
+    })
+}
+
+/// Every alias with the index of its setting.
+pub(crate) fn aliases() -> impl Iterator<Item = (usize, Alias)> {
+    SETTINGS.iter().enumerate().flat_map(|(at, it)| it.aliases.iter().map(move |alias| (at, *alias)))
+}
+
+macro_rules! settings {
+    ($($name:ident: $type:ty {
+        kind: $kind:expr, default: $default:literal, exists: $exists:literal,
+        help: $help:literal,
+        aliases: [$($alias:expr),* $(,)?],
+    })*) => {
+        /// What the layer shall do, and where each answer comes from.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Settings {
+            $(#[doc = $help] pub $name: $type,)*
+            /// In the order of [`SETTINGS`].
+            pub(crate) resolved: Vec<Resolved>,
+        }
+
+        /// All settings, in the order of `docs/settings.md`.
+        pub const SETTINGS: &[Setting] = &[$(Setting {
+            name: stringify!($name),
+            kind: $kind,
+            default: $default,
+            exists: $exists,
+            help: $help,
+            aliases: &[$($alias),*],
+        },)*];
+
+        impl Settings {
+            /// There must be one value per setting, in the order of [`SETTINGS`].
+            pub(crate) fn new(resolved: Vec<Resolved>) -> Settings {
+                assert_eq!(resolved.len(), SETTINGS.len(), "every setting has one value");
+                let mut rest = &resolved[..];
+                let mut next = || rest.split_off_first().map(|it| &it.value).expect("counted above");
+                Settings { $($name: Field::field(next()),)* resolved }
+            }
+        }
+    };
+}
+
+use Alias::{Key, Word};
+
+settings! {
+    sync: bool {
+        kind: Kind::Flag, default: "off", exists: false,
+        help: "Find synchronization hazards.",
+        aliases: [
+            Key("validate_sync"),
+            Word("enables", "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT", "on"),
+            Word("enables", "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION", "on"),
+        ],
+    }
+    sync_submit_time: bool {
+        kind: Kind::Flag, default: "on", exists: false,
+        help: "Find hazards between command buffers and between queues too, when they are submitted.",
+        aliases: [
+            Key("syncval_submit_time_validation"),
+            Key("sync_queue_submit"),
+            Word("enables", "VALIDATION_CHECK_ENABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT", "on"),
+            Word("disables", "VALIDATION_CHECK_DISABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT", "off"),
+        ],
+    }
+    sync_shader_heuristic: bool {
+        kind: Kind::Flag, default: "off", exists: false,
+        help: "Take every descriptor that a shader declares as accessed where nothing better is known.",
+        aliases: [Key("syncval_shader_accesses_heuristic")],
+    }
+    possible: bool {
+        kind: Kind::Flag, default: "off", exists: false,
+        help: "Report what may be a fault but is not certain to be one.",
+        aliases: [],
+    }
+
+    gpu: bool {
+        kind: Kind::Flag, default: "off", exists: false,
+        help: "Check on the GPU what shaders access.",
+        aliases: [
+            Key("gpuav_enable"),
+            Word("enables", "VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_EXT", "on"),
+            Word("validate_gpu_based", "GPU_BASED_GPU_ASSISTED", "on"),
+            Word("validate_gpu_based", "GPU_BASED_DEBUG_PRINTF", "off"),
+            Word("validate_gpu_based", "GPU_BASED_NONE", "off"),
+        ],
+    }
+    gpu_reserve_binding_slot: bool {
+        kind: Kind::Flag, default: "off", exists: false,
+        help: "Keep one descriptor set for the layer by telling the application of one less.",
+        aliases: [
+            Key("gpuav_reserve_binding_slot"),
+            Key("reserve_binding_slot"),
+            Word("enables", "VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_RESERVE_BINDING_SLOT_EXT", "on"),
+        ],
+    }
+    gpu_descriptors: bool {
+        kind: Kind::Flag, default: "on", exists: false,
+        help: "Check that indices into descriptor arrays are in bounds and that the descriptors were written.",
+        aliases: [Key("gpuav_descriptor_checks"), Key("gpuav_descriptor_indexing")],
+    }
+    gpu_buffer_bounds: bool {
+        kind: Kind::Flag, default: "on", exists: false,
+        help: "Check that accesses to uniform, storage and texel buffers stay inside the bound range.",
+        aliases: [Key("gpuav_buffer_oob")],
+    }
+    gpu_warn_robust: bool {
+        kind: Kind::Flag, default: "on", exists: false,
+        help: "Report accesses out of bounds even where robust buffer access makes them harmless.",
+        aliases: [Key("gpuav_warn_on_robust_oob"), Key("warn_on_robust_oob")],
+    }
+    gpu_device_address: bool {
+        kind: Kind::Flag, default: "on", exists: false,
+        help: "Check that accesses through device addresses hit a live buffer.",
+        aliases: [Key("gpuav_buffer_address_oob")],
+    }
+    gpu_acceleration_structures: bool {
+        kind: Kind::Flag, default: "on", exists: false,
+        help: "Check the bottom level references of acceleration structure builds.",
+        aliases: [Key("gpuav_acceleration_structures_builds")],
+    }
+    gpu_vertex_fetch: bool {
+        kind: Kind::Flag, default: "on", exists: false,
+        help: "Check that vertex attributes are fetched from inside their buffers.",
+        aliases: [Key("gpuav_vertex_attribute_fetch_oob")],
+    }
+    gpu_index_buffers: bool {
+        kind: Kind::Flag, default: "on", exists: false,
+        help: "Check the contents of index buffers.",
+        aliases: [Key("gpuav_index_buffers")],
+    }
+    gpu_indirect_draws: bool {
+        kind: Kind::Flag, default: "on", exists: false,
+        help: "Check the parameters of indirect draws.",
+        aliases: [Key("gpuav_indirect_draws_buffers"), Key("validate_draw_indirect")],
+    }
+    gpu_indirect_dispatches: bool {
+        kind: Kind::Flag, default: "on", exists: false,
+        help: "Check the parameters of indirect dispatches.",
+        aliases: [Key("gpuav_indirect_dispatches_buffers"), Key("validate_dispatch_indirect")],
+    }
+    gpu_indirect_trace_rays: bool {
+        kind: Kind::Flag, default: "on", exists: false,
+        help: "Check the parameters of indirect ray tracing.",
+        aliases: [Key("gpuav_indirect_trace_rays_buffers")],
+    }
+    gpu_select: bool {
+        kind: Kind::Flag, default: "off", exists: false,
+        help: "Check only the shaders that are selected.",
+        aliases: [Key("gpuav_select_instrumented_shaders"), Key("select_instrumented_shaders")],
+    }
+    gpu_shaders: Vec<String> {
+        kind: Kind::Texts, default: "", exists: false,
+        help: "Names of the shaders and pipelines that are selected, as regular expressions.",
+        aliases: [Key("gpuav_shaders_to_instrument")],
+    }
+
+    printf: bool {
+        kind: Kind::Flag, default: "off", exists: false,
+        help: "Show what shaders print with `debugPrintfEXT`.",
+        aliases: [
+            Key("printf_enable"),
+            Word("enables", "VK_VALIDATION_FEATURE_ENABLE_DEBUG_PRINTF_EXT", "on"),
+            Word("validate_gpu_based", "GPU_BASED_GPU_ASSISTED", "off"),
+            Word("validate_gpu_based", "GPU_BASED_DEBUG_PRINTF", "on"),
+            Word("validate_gpu_based", "GPU_BASED_NONE", "off"),
+        ],
+    }
+    printf_to_stdout: bool {
+        kind: Kind::Flag, default: "off", exists: false,
+        help: "Print to standard output instead of making messages.",
+        aliases: [Key("printf_to_stdout")],
+    }
+    printf_verbose: bool {
+        kind: Kind::Flag, default: "off", exists: false,
+        help: "Say with each print where in which shader it happened.",
+        aliases: [Key("printf_verbose")],
+    }
+    printf_buffer_size: u64 {
+        kind: Kind::Int { min: 64, max: 1 << 30 }, default: "1024", exists: false,
+        help: "Bytes that the prints of one submit may take.",
+        aliases: [Key("printf_buffer_size")],
+    }
+
+    capture: Option<PathBuf> {
+        kind: Kind::Path, default: "", exists: false,
+        help: "Record every call into this file.",
+        aliases: [],
+    }
+    capture_frames: Option<Frames> {
+        kind: Kind::Frames, default: "", exists: false,
+        help: "Record only these frames, and what they need.",
+        aliases: [],
+    }
+    capture_compression: Compression {
+        kind: Kind::Choice(Compression::WORDS), default: "zstd", exists: false,
+        help: "How the file is packed.",
+        aliases: [],
+    }
+    capture_flush_ms: u64 {
+        kind: Kind::Int { min: 1, max: 60_000 }, default: "100", exists: false,
+        help: "After how many milliseconds at most a call is safe from a loss of power.",
+        aliases: [],
+    }
+
+    print: Option<Output> {
+        kind: Kind::Output, default: "", exists: true,
+        help: "Print every call into this file.",
+        aliases: [],
+    }
+    stats: bool {
+        kind: Kind::Flag, default: "off", exists: true,
+        help: "Count the calls and say at the end how many there were of each.",
+        aliases: [],
+    }
+    report: Option<PathBuf> {
+        kind: Kind::Path, default: "", exists: true,
+        help: "A folder into which each process writes what it found.",
+        aliases: [],
+    }
+
+    message_id_filter: Vec<MessageId> {
+        kind: Kind::MessageIds, default: "", exists: true,
+        help: "Messages that are not wanted.",
+        aliases: [Key("message_id_filter")],
+    }
+    enable_message_limit: bool {
+        kind: Kind::Flag, default: "on", exists: true,
+        help: "Give equal messages only up to `duplicate_message_limit` times.",
+        aliases: [Key("enable_message_limit")],
+    }
+    duplicate_message_limit: u64 {
+        kind: Kind::Int { min: 0, max: u32::MAX as u64 }, default: "10", exists: true,
+        help: "How often equal messages are given; 0 is without limit.",
+        aliases: [Key("duplicate_message_limit")],
+    }
+    message_extra_properties: bool {
+        kind: Kind::Flag, default: "off", exists: false,
+        help: "End each message with its facts as `key = value` lines.",
+        aliases: [Key("syncval_message_extra_properties")],
+    }
+    message_format_json: bool {
+        kind: Kind::Flag, default: "off", exists: true,
+        help: "Give messages as JSON.",
+        aliases: [Key("message_format_json")],
+    }
+    report_flags: Vec<ReportFlag> {
+        kind: Kind::Choices(ReportFlag::WORDS), default: "error,warn", exists: true,
+        help: "Which messages are wanted.",
+        aliases: [Key("report_flags")],
+    }
+    debug_action: Vec<DebugAction> {
+        kind: Kind::Choices(DebugAction::WORDS), default: "VK_DBG_LAYER_ACTION_DEFAULT", exists: true,
+        help: "What happens to a message; by default callbacks get it, and where there are none it is logged.",
+        aliases: [Key("debug_action")],
+    }
+    log_filename: Output {
+        kind: Kind::Output, default: "stderr", exists: true,
+        help: "Where messages are logged.",
+        aliases: [Key("log_filename")],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_default_is_a_value_and_shows_as_itself() {
+        for it in SETTINGS {
+            let value = it.kind.parse(it.default).expect(it.name);
+            assert_eq!(value.to_string(), it.default, "{}", it.name);
+        }
+    }
+
+    #[test]
+    fn names_and_aliases_lead_to_one_setting() {
+        let mut names: HashSet<&str> = SETTINGS.iter().map(|it| it.name).collect();
+        assert_eq!(names.len(), SETTINGS.len());
+        for (at, alias) in aliases() {
+            match alias {
+                Key(key) => {
+                    assert!(names.insert(key) || key == SETTINGS[at].name, "{key} is taken");
+                    assert_eq!(meaning(Namespace::Own, key), Some(Meaning::Setting(at, key)));
+                    assert_eq!(meaning(Namespace::Khronos, key), Some(Meaning::Setting(at, key)));
+                }
+                Word(key, word, value) => {
+                    assert_eq!(meaning(Namespace::Khronos, key), Some(Meaning::Words(key)));
+                    assert!(SETTINGS[at].kind.parse(value).is_ok(), "{word}");
+                    assert!(!WORDS_OF_OTHERS.iter().any(|it| it.1.contains(&word)), "{word}");
+                }
+            }
+        }
+        assert_eq!(meaning(Namespace::Khronos, "sync"), None);
+        assert_eq!(meaning(Namespace::Own, "nothing"), None);
+    }
+
+    #[test]
+    fn help_is_one_sentence() {
+        for it in SETTINGS {
+            assert!(it.help.ends_with('.') && it.help.matches(". ").count() == 0, "{}: {}", it.name, it.help);
+        }
+    }
+}

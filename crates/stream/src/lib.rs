@@ -1,0 +1,27 @@
+//! Per-thread streams of records in memory, and the order between them.
+//!
+//! Each thread of the application appends its records to a stream of its own, without locks. What must come before a
+//! record on *other* threads is written behind it as *touches*: a thread and the number of a call of that thread
+//! which must be complete first. Three things make touches:
+//!
+//! - **Object order.** An object remembers the last call that had it as an externally synchronized parameter, and a
+//!   call that uses the object comes after that one ([`Objects`]).
+//! - **Local barriers.** A call that ends or resets something comes after everything that other threads have
+//!   completed by then ([`Thread::barrier`]).
+//! - **Push barriers.** After a wait every other thread makes such a barrier before its next call
+//!   ([`Threads::push_barrier`]).
+//!
+//! A touch that follows from an earlier one of the same thread is left out, so the records of a program with one
+//! thread have none. The order is the same: a thread's own calls are in order anyway.
+//!
+//! [`Merger`] reads all streams and gives their records in an order that respects every touch.
+
+mod merge;
+mod objects;
+mod queue;
+mod thread;
+
+pub use merge::Merger;
+pub use objects::{Objects, Parent, Slot};
+pub use queue::{Consumer, Producer, WORDS_PER_CHUNK, Wake, queue};
+pub use thread::{Shared, Thread, Threads};

@@ -1,0 +1,159 @@
+//! All streams as one: every record after the calls that its touches name.
+
+use std::sync::Arc;
+
+use lavascope_abi::Command;
+use lavascope_event::record::{HEAD_SIZE, Head, Kind, Touch};
+
+use crate::queue::Consumer;
+use crate::thread::{Shared, Threads};
+
+/// Reads the streams of all threads.
+///
+/// A touch only ever names a call whose record is in its stream already, so whatever was committed can be given out
+/// in some order, and the merger never has to wait for a thread.
+#[derive(Default)]
+pub struct Merger {
+    streams: Vec<Stream>,
+}
+
+struct Stream {
+    shared: Arc<Shared>,
+    consumer: Consumer,
+    /// The last call that is complete in what was given out.
+    done: u64,
+}
+
+impl Merger {
+    /// Gives all records that are there, each with its thread, and says how many there were.
+    pub fn drain(&mut self, threads: &Threads, mut give: impl FnMut(u32, &[u64])) -> usize {
+        let mut given = 0;
+        loop {
+            // Again in each round: a record may come after one of a thread that began a moment ago.
+            self.meet(threads);
+            let before = given;
+            for index in 0..self.streams.len() {
+                given += self.run(index, &mut give);
+            }
+            if given == before {
+                return given;
+            }
+        }
+    }
+
+    fn meet(&mut self, threads: &Threads) {
+        for shared in threads.since(self.streams.len()) {
+            let Some(consumer) = shared.take_consumer() else { continue };
+            self.streams.push(Stream { shared, consumer, done: 0 });
+        }
+    }
+
+    /// Gives records of one stream until one has to wait.
+    fn run(&mut self, index: usize, give: &mut impl FnMut(u32, &[u64])) -> usize {
+        let mut given = 0;
+        loop {
+            let done: Vec<u64> = self.streams.iter().map(|it| it.done).collect();
+            let stream = &mut self.streams[index];
+            let (mut taken, mut last) = (0, stream.done);
+            let words = stream.consumer.peek();
+            while let Some((head, record)) = first_record(&words[taken..])
+                && is_ready(&done, head, record)
+            {
+                give(stream.shared.number(), record);
+                last = completed(head).unwrap_or(last);
+                taken += record.len();
+                given += 1;
+            }
+            stream.done = last;
+            stream.consumer.take(taken);
+            if taken == 0 {
+                return given;
+            }
+        }
+    }
+}
+
+fn first_record(words: &[u64]) -> Option<(Head, &[u64])> {
+    let head = Head::from_words(*words.first()?, *words.get(HEAD_SIZE / 8 - 1)?);
+    Some((head, words.get(..head.size() / 8)?))
+}
+
+fn is_ready(done: &[u64], head: Head, record: &[u64]) -> bool {
+    let touches = record[head.body_words as usize..].iter().map(|it| Touch::from_word(*it));
+    // Threads are numbered from one, in the order in which the merger met them.
+    touches.into_iter().all(|it| done.get(it.thread as usize - 1).is_some_and(|done| *done >= it.call))
+}
+
+/// The call that a record completes: its leave, or its enter where there is no leave.
+fn completed(head: Head) -> Option<u64> {
+    let has_leave = Command::from_number(head.command).is_some_and(|it| it.desc().outputs.is_some());
+    (head.kind == Kind::Leave as u8 || !has_leave).then_some(head.call)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::Wake;
+    use crate::thread::Thread;
+
+    /// A record without an image.
+    fn record(command: Command, kind: Kind, call: u64, touches: &[(u32, u64)]) -> Vec<u64> {
+        let head = Head {
+            body_words: 2,
+            command: command as u16,
+            kind: kind as u8,
+            remarks: 0,
+            call,
+            touches: touches.len() as u32,
+        };
+        let touches = touches.iter().map(|(thread, call)| Touch { thread: *thread, call: *call }.to_word());
+        head.to_words().into_iter().chain(touches).collect()
+    }
+
+    fn drained(merger: &mut Merger, threads: &Threads) -> Vec<(u32, u64)> {
+        let mut all = Vec::new();
+        merger.drain(threads, |thread, words| all.push((thread, Head::from_words(words[0], words[1]).call)));
+        all
+    }
+
+    fn two() -> (Threads, Thread, Thread) {
+        let (threads, wake) = (Threads::new(), Wake::new(usize::MAX));
+        let (a, b) = (threads.enlist(&wake), threads.enlist(&wake));
+        (threads, a, b)
+    }
+
+    #[test]
+    fn a_record_waits_for_the_calls_it_names() {
+        let (threads, mut a, mut b) = two();
+        let mut merger = Merger::default();
+        a.append(&record(Command::CmdDraw, Kind::Enter, 1, &[(2, 2)]));
+        b.append(&record(Command::CmdDraw, Kind::Enter, 1, &[]));
+        assert_eq!(drained(&mut merger, &threads), [(2, 1)]);
+        b.append(&record(Command::CmdDraw, Kind::Enter, 2, &[]));
+        b.append(&record(Command::CmdDraw, Kind::Enter, 3, &[(1, 1)]));
+        assert_eq!(drained(&mut merger, &threads), [(2, 2), (1, 1), (2, 3)]);
+    }
+
+    #[test]
+    fn a_call_with_outputs_is_complete_when_it_left() {
+        let (threads, mut a, mut b) = two();
+        let mut merger = Merger::default();
+        a.append(&record(Command::CmdDraw, Kind::Enter, 1, &[(2, 1)]));
+        b.append(&record(Command::CreateBuffer, Kind::Enter, 1, &[]));
+        assert_eq!(drained(&mut merger, &threads), [(2, 1)]);
+        b.append(&record(Command::CreateBuffer, Kind::Leave, 1, &[]));
+        assert_eq!(drained(&mut merger, &threads), [(2, 1), (1, 1)]);
+    }
+
+    #[test]
+    fn a_thread_met_late_is_waited_for() {
+        let (threads, mut a, b) = two();
+        let mut merger = Merger::default();
+        a.append(&record(Command::CmdDraw, Kind::Enter, 1, &[(3, 1)]));
+        assert!(drained(&mut merger, &threads).is_empty());
+        let mut c = threads.enlist(&Wake::new(usize::MAX));
+        c.append(&record(Command::CmdDraw, Kind::Enter, 1, &[]));
+        assert_eq!(drained(&mut merger, &threads), [(3, 1), (1, 1)]);
+        drop(b);
+    }
+}

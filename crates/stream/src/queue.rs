@@ -1,0 +1,228 @@
+//! Words from one thread to one reader, in chunks.
+//!
+//! The producer owns every word behind `committed` of its last chunk, readers may look at those before it; a word
+//! that was committed never changes. So a record can be read as soon as it is complete, also while its thread is
+//! idle, and the producer neither waits nor calls the system, except for a new chunk every few thousand calls.
+
+use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+/// Words of an ordinary chunk; a larger record gets a chunk of its own.
+pub const WORDS_PER_CHUNK: usize = 8192;
+
+struct Chunk {
+    words: Box<[UnsafeCell<MaybeUninit<u64>>]>,
+    /// Words that are complete. Release in `append`; pairs with Acquire in `Consumer::committed`.
+    committed: AtomicUsize,
+    /// The chunk after this one. Set after the last word was committed.
+    next: OnceLock<Arc<Chunk>>,
+    wake: Arc<Wake>,
+}
+
+// SAFETY: words before `committed` are never written again, words behind it belong to the one producer.
+unsafe impl Sync for Chunk {}
+// SAFETY: as above; nothing in a chunk belongs to a thread.
+unsafe impl Send for Chunk {}
+
+/// What all queues of a process share: how much is under way, and whom to wake when there is more.
+pub struct Wake {
+    words: AtomicUsize,
+    words_max: usize,
+    reader: Mutex<Option<std::thread::Thread>>,
+}
+
+impl Wake {
+    /// At most about `words_max` words are under way; beyond that producers wait for the reader.
+    pub fn new(words_max: usize) -> Arc<Wake> {
+        Arc::new(Wake { words: AtomicUsize::new(0), words_max, reader: Mutex::new(None) })
+    }
+
+    /// The calling thread is the reader.
+    pub fn set_reader(&self) {
+        *self.reader() = Some(std::thread::current());
+    }
+
+    pub fn wake(&self) {
+        if let Some(reader) = self.reader().as_ref() {
+            reader.unpark();
+        }
+    }
+
+    /// Nobody reads any more, and nobody waits for it.
+    pub fn end_reader(&self) {
+        *self.reader() = None;
+    }
+
+    /// Words in chunks that somebody still holds.
+    pub fn words_under_way(&self) -> usize {
+        self.words.load(Ordering::Relaxed)
+    }
+
+    fn reader(&self) -> MutexGuard<'_, Option<std::thread::Thread>> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait_for_room(&self) {
+        self.wake();
+        while self.words_under_way() > self.words_max && self.reader().is_some() {
+            std::thread::sleep(Duration::from_micros(50));
+            self.wake();
+        }
+    }
+}
+
+impl Chunk {
+    fn new(words: usize, wake: &Arc<Wake>) -> Arc<Chunk> {
+        wake.words.fetch_add(words, Ordering::Relaxed);
+        let words = (0..words).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect();
+        Arc::new(Chunk { words, committed: AtomicUsize::new(0), next: OnceLock::new(), wake: Arc::clone(wake) })
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        self.wake.words.fetch_sub(self.words.len(), Ordering::Relaxed);
+        // A long run of chunks must not be dropped by recursion, one inside the other.
+        let mut next = self.next.take();
+        while let Some(mut chunk) = next.and_then(Arc::into_inner) {
+            next = chunk.next.take();
+        }
+    }
+}
+
+/// A new queue.
+pub fn queue(wake: &Arc<Wake>) -> (Producer, Consumer) {
+    let chunk = Chunk::new(WORDS_PER_CHUNK, wake);
+    (Producer { chunk: Arc::clone(&chunk), at: 0 }, Consumer { chunk, at: 0 })
+}
+
+/// The writing end.
+pub struct Producer {
+    chunk: Arc<Chunk>,
+    /// Words committed in this chunk.
+    at: usize,
+}
+
+impl Producer {
+    /// Appends words; the reader sees all of them or none.
+    #[inline]
+    pub fn append(&mut self, words: &[u64]) {
+        if words.len() > self.chunk.words.len() - self.at {
+            self.next_chunk(words.len());
+        }
+        let to = self.chunk.words[self.at..].as_ptr();
+        // SAFETY: there is room by the test above, and words behind `committed` are the producer's alone.
+        unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), UnsafeCell::raw_get(to).cast::<u64>(), words.len()) };
+        self.at += words.len();
+        self.chunk.committed.store(self.at, Ordering::Release);
+    }
+
+    #[cold]
+    fn next_chunk(&mut self, words: usize) {
+        self.chunk.wake.wait_for_room();
+        let next = Chunk::new(words.max(WORDS_PER_CHUNK), &self.chunk.wake);
+        let _ = self.chunk.next.set(Arc::clone(&next));
+        *self = Producer { chunk: next, at: 0 };
+    }
+}
+
+/// The reading end.
+pub struct Consumer {
+    chunk: Arc<Chunk>,
+    /// Words taken of this chunk.
+    at: usize,
+}
+
+impl Consumer {
+    /// The words that are there and were not taken yet, as far as they lie in one run.
+    pub fn peek(&mut self) -> &[u64] {
+        // The next chunk is looked for first: once it is there, this one does not grow any more.
+        let next = self.chunk.next.get().cloned();
+        if let Some(next) = next
+            && self.at == self.committed()
+        {
+            *self = Consumer { chunk: next, at: 0 };
+        }
+        let words = &self.chunk.words[self.at..self.committed()];
+        // SAFETY: words before `committed` are written and never change; the cells have the layout of the words.
+        unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u64>(), words.len()) }
+    }
+
+    /// The first `count` words of what `peek` gave are done with.
+    pub fn take(&mut self, count: usize) {
+        assert!(self.at + count <= self.committed(), "only what was seen is taken");
+        self.at += count;
+    }
+
+    fn committed(&self) -> usize {
+        self.chunk.committed.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_come_out_as_they_went_in() {
+        let wake = Wake::new(usize::MAX);
+        let (mut producer, mut consumer) = queue(&wake);
+        let large: Vec<u64> = (0..WORDS_PER_CHUNK as u64 * 3).collect();
+        producer.append(&[1, 2, 3]);
+        producer.append(&large);
+        producer.append(&[4]);
+        assert_eq!(consumer.peek(), [1, 2, 3]);
+        consumer.take(3);
+        assert_eq!(consumer.peek(), large);
+        consumer.take(large.len());
+        assert_eq!(consumer.peek(), [4]);
+        consumer.take(1);
+        assert!(consumer.peek().is_empty());
+        drop((producer, consumer));
+        assert_eq!(wake.words_under_way(), 0);
+    }
+
+    #[test]
+    fn a_reader_sees_every_word_once_and_producers_wait_for_it() {
+        let wake = Wake::new(WORDS_PER_CHUNK * 4);
+        let (mut producer, mut consumer) = queue(&wake);
+        const RUNS: u64 = 200_000;
+        wake.set_reader();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for it in 0..RUNS {
+                    producer.append(&[it * 3, it * 3 + 1, it * 3 + 2]);
+                }
+            });
+            let mut expected = 0;
+            while expected < RUNS * 3 {
+                let words = consumer.peek();
+                assert!(words.len().is_multiple_of(3), "a run is seen whole");
+                assert!(words.iter().all(|it| {
+                    expected += 1;
+                    *it == expected - 1
+                }));
+                let count = words.len();
+                consumer.take(count);
+                assert!(wake.words_under_way() <= WORDS_PER_CHUNK * 6);
+                if count == 0 {
+                    std::thread::yield_now();
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn a_long_queue_nobody_reads_is_dropped_without_recursion() {
+        let wake = Wake::new(usize::MAX);
+        let (mut producer, consumer) = queue(&wake);
+        for _ in 0..2000 {
+            producer.append(&[0; WORDS_PER_CHUNK]);
+        }
+        drop((producer, consumer));
+        assert_eq!(wake.words_under_way(), 0);
+    }
+}

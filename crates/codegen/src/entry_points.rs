@@ -42,7 +42,12 @@ fn shims(model: &Model, text: &mut Text) {
     text.blank();
     text.line("shims! {");
     for it in model.commands.values().filter(|it| it.level != "Global") {
-        let level = if it.level == "Device" { "device_of" } else { "instance_of" };
+        let first = it.parameters.fields.first().map(|it| it.rust_type.as_str());
+        let level = match (it.level, first) {
+            ("Device", Some("CommandBuffer")) => "recorder_of",
+            ("Device", _) => "device_of",
+            _ => "instance_of",
+        };
         let parameter = |it: &Field| format!("{}: {}", it.rust_name, it.rust_type);
         let parameters: Vec<String> = it.parameters.fields.iter().map(parameter).collect();
         let result = if it.result_type.is_empty() { "()" } else { &it.result_type };

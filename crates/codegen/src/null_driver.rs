@@ -136,7 +136,18 @@ const BY_HAND: &[(&str, &[&str])] = &[
             "vkWaitSemaphores",
         ],
     ),
-    ("external", &["vkGetFenceFdKHR", "vkGetSemaphoreFdKHR", "vkImportFenceFdKHR", "vkImportSemaphoreFdKHR"]),
+    (
+        "external",
+        &[
+            "vkGetFenceFdKHR",
+            "vkGetPhysicalDeviceExternalBufferProperties",
+            "vkGetPhysicalDeviceExternalFenceProperties",
+            "vkGetPhysicalDeviceExternalSemaphoreProperties",
+            "vkGetSemaphoreFdKHR",
+            "vkImportFenceFdKHR",
+            "vkImportSemaphoreFdKHR",
+        ],
+    ),
     ("submit", &["vkQueueBindSparse", "vkQueueSubmit", "vkQueueSubmit2"]),
     (
         "commands",
@@ -348,8 +359,11 @@ fn entry_points(model: &Model) -> String {
     text.finish()
 }
 
-/// Whether a command has anything to write.
+/// Whether a command has anything to write, or to say about being deferred.
 fn writes(command: &Command) -> bool {
+    if command.parameters.fields.iter().any(|it| it.c_name == "deferredOperation") {
+        return true;
+    }
     let sources = command.outputs.as_ref().map(|it| it.sources.as_slice()).unwrap_or_default();
     sources.iter().any(|it| matches!(it, Source::Parameter { .. }))
 }

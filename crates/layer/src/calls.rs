@@ -11,21 +11,94 @@ use lavascope_event::memory::Memory;
 use lavascope_event::walk::Frame;
 use lavascope_event::{Call, Touch, check, rules};
 use lavascope_marshal::{CMemory, Ids, Packer, Stream, outputs_image};
-use lavascope_stream::{Parent, Slot, Thread};
+use lavascope_stream::{Keeper, Parent, Thread};
 
+use crate::device::DeviceData;
+use crate::dispatch::dispatch_key;
+use crate::entry::{WATCHED_DEVICES, WATCHED_INSTANCES};
 use crate::fence::fence;
 use crate::hub::{HUB, Hub};
+use crate::instance::InstanceData;
 use crate::names::{Names, PROCESS, SECONDARY};
 use crate::order::{After, Order};
 use crate::shim::Bits;
 
 /// A thread of the application, and the space in which it makes records.
-struct Local {
+pub(crate) struct Local {
     thread: Thread,
     /// One record at a time.
     stream: Stream,
     outputs: Vec<u64>,
     notes: Notes,
+    recorder: Option<Recorder>,
+}
+
+/// The command buffer that the thread recorded into last: mostly the one it records into next.
+#[derive(Clone, Copy)]
+struct Recorder {
+    handle: u64,
+    /// The generation in which this was true.
+    generation: u64,
+    owner: &'static DeviceData,
+    id: ObjectId,
+    keeper: Keeper<'static>,
+}
+
+/// What a command is called on, and the thread that calls it.
+pub(crate) struct Called<T: 'static> {
+    pub(crate) owner: &'static T,
+    pub(crate) local: *mut Local,
+}
+
+/// # Safety
+///
+/// `handle` must be an instance or physical device that is alive.
+pub(crate) unsafe fn instance_of(handle: u64) -> Option<Called<InstanceData>> {
+    // SAFETY: the caller says so.
+    let owner = WATCHED_INSTANCES.get(unsafe { dispatch_key(handle) })?;
+    Some(Called { owner, local: local() })
+}
+
+/// # Safety
+///
+/// `handle` must be a device or queue that is alive.
+pub(crate) unsafe fn device_of(handle: u64) -> Option<Called<DeviceData>> {
+    // SAFETY: the caller says so.
+    let owner = WATCHED_DEVICES.get(unsafe { dispatch_key(handle) })?;
+    Some(Called { owner, local: local() })
+}
+
+/// # Safety
+///
+/// `handle` must be a command buffer that is alive.
+#[inline(always)]
+pub(crate) unsafe fn recorder_of(handle: u64) -> Option<Called<DeviceData>> {
+    let local = LOCAL.get();
+    // SAFETY: the thread's own, if there is one.
+    if let Some(Local { recorder: Some(it), .. }) = unsafe { local.as_ref() }
+        && it.handle == handle
+        && it.generation == HUB.generation()
+    {
+        return Some(Called { owner: it.owner, local });
+    }
+    // SAFETY: the caller says so.
+    unsafe { new_recorder_of(handle) }
+}
+
+#[inline(never)]
+unsafe fn new_recorder_of(handle: u64) -> Option<Called<DeviceData>> {
+    // Before the look-up, so that an end in between is noticed.
+    let generation = HUB.generation();
+    // SAFETY: the caller says so.
+    let called = unsafe { device_of(handle) }?;
+    if let Some(slot) = called.owner.names().slot(HandleType::CommandBuffer, handle)
+        && let Some(id) = HUB.objects.id(slot)
+    {
+        let keeper = HUB.objects.keeper_of(slot);
+        // SAFETY: the thread's own.
+        unsafe { (*called.local).recorder = Some(Recorder { handle, generation, owner: called.owner, id, keeper }) };
+    }
+    Some(called)
 }
 
 /// What packing a call finds out about its objects.
@@ -34,8 +107,8 @@ struct Notes {
     /// Touches by other threads.
     touches: RefCell<Vec<u64>>,
     /// The first object that the call has to itself: all there is for recorded commands.
-    first: Cell<Option<Slot>>,
-    more: RefCell<Vec<Slot>>,
+    first: Cell<Option<Keeper<'static>>>,
+    more: RefCell<Vec<Keeper<'static>>>,
 }
 
 /// A call between its two halves.
@@ -78,7 +151,13 @@ fn local() -> *mut Local {
 #[cold]
 fn enlist() -> *mut Local {
     let thread = HUB.threads.enlist(&HUB.wake);
-    let local = Local { thread, stream: Stream::with_capacity(512), outputs: Vec::new(), notes: Notes::default() };
+    let local = Local {
+        thread,
+        stream: Stream::with_capacity(512),
+        outputs: Vec::new(),
+        notes: Notes::default(),
+        recorder: None,
+    };
     let local = Box::into_raw(Box::new(local));
     LOCAL.set(local);
     // A thread that is ending already has lost its guard; what it still calls is recorded, only its place is kept.
@@ -91,39 +170,54 @@ pub(crate) struct Look<'a> {
     names: &'a Names,
     thread: u32,
     notes: &'a Notes,
+    recorder: Option<&'a Recorder>,
+}
+
+impl Look<'_> {
+    /// The id of an object that is alive, and where its touches are kept.
+    #[inline(always)]
+    fn object(&self, ty: HandleType, handle: u64) -> Option<(ObjectId, Keeper<'static>)> {
+        if let (HandleType::CommandBuffer, Some(it)) = (ty, self.recorder)
+            && it.handle == handle
+        {
+            return Some((it.id, it.keeper));
+        }
+        let slot = self.names.of(ty).slot(ty, handle)?;
+        Some((ObjectId::checked(HUB.objects.raw_id(slot), ty)?, HUB.objects.keeper_of(slot)))
+    }
 }
 
 impl Ids for Look<'_> {
     #[inline(always)]
     fn id(&self, ty: HandleType, handle: u64, access: Access) -> ObjectId {
-        let Some(slot) = self.names.of(ty).slot(ty, handle) else { return ObjectId::unknown(ty) };
-        let touch = HUB.objects.touch_of(slot);
+        let Some((id, keeper)) = self.object(ty, handle) else { return ObjectId::unknown(ty) };
+        let touch = keeper.last();
         if touch != 0 && Touch::from_word(touch).thread != self.thread {
             self.notes.touches.borrow_mut().push(touch);
         }
         if access == Access::Exclusive {
-            self.notes.exclusive(slot);
+            self.notes.exclusive(keeper);
         }
-        ObjectId::checked(HUB.objects.raw_id(slot), ty).unwrap_or(ObjectId::unknown(ty))
+        id
     }
 }
 
 impl Notes {
     #[inline(always)]
-    fn exclusive(&self, slot: Slot) {
+    fn exclusive(&self, keeper: Keeper<'static>) {
         match self.first.get() {
-            None => self.first.set(Some(slot)),
-            Some(_) => self.more.borrow_mut().push(slot),
+            None => self.first.set(Some(keeper)),
+            Some(_) => self.more.borrow_mut().push(keeper),
         }
     }
 
     #[inline(always)]
     fn touch_all(&self, by: Touch) {
         let Some(first) = self.first.take() else { return };
-        HUB.objects.touch(first, by);
+        first.touch(by);
         let mut more = self.more.borrow_mut();
         if !more.is_empty() {
-            more.drain(..).for_each(|it| HUB.objects.touch(it, by));
+            more.drain(..).for_each(|it| it.touch(by));
         }
     }
 }
@@ -135,7 +229,7 @@ impl Notes {
 /// `params` must be valid parameters of `command`, and `names` those of the device or instance that it is called on.
 #[inline(always)]
 pub(crate) unsafe fn enter<T: Structure>(
-    names: &Names,
+    called: &Called<DeviceData>,
     command: Command,
     order: Order,
     params: &T,
@@ -146,18 +240,18 @@ pub(crate) unsafe fn enter<T: Structure>(
         return Entered::NOT;
     }
     let work = || {
-        let place = local();
         // SAFETY: the thread's own, and nobody else on this thread has it while we do not call out.
-        let local = unsafe { &mut *place };
+        let local = unsafe { &mut *called.local };
         let call = local.begin(order);
-        let look = Look { names, thread: local.thread.number(), notes: &local.notes };
+        let names = called.owner.names();
+        let look = Look { names, thread: local.thread.number(), notes: &local.notes, recorder: local.recorder.as_ref() };
         if straight(&mut local.stream, &look, call, params).is_none() {
             local.stream.clear();
             // SAFETY: the caller says that the parameters are valid.
             unsafe { walk(&mut local.stream, &look, command, std::ptr::from_ref(params).cast(), call) };
         }
         local.finish_enter(listeners, call);
-        Entered { local: place, call }
+        Entered { local: called.local, call }
     };
     fence(command, work, || Entered::NOT)
 }
@@ -178,7 +272,7 @@ pub(crate) unsafe fn enter_walking(names: &Names, command: Command, order: Order
         // SAFETY: as in `enter`.
         let local = unsafe { &mut *place };
         let call = local.begin(order);
-        let look = Look { names, thread: local.thread.number(), notes: &local.notes };
+        let look = Look { names, thread: local.thread.number(), notes: &local.notes, recorder: None };
         // SAFETY: the caller says that the parameters are valid.
         unsafe { walk(&mut local.stream, &look, command, params, call) };
         local.finish_enter(listeners, call);
@@ -315,7 +409,7 @@ impl Local {
             // SAFETY: as above.
             unsafe { self.learn(names, command, params, outputs.layout, call) };
             self.stream.clear();
-            let look = Look { names, thread: self.thread.number(), notes: &self.notes };
+            let look = Look { names, thread: self.thread.number(), notes: &self.notes, recorder: None };
             // SAFETY: the outputs were just gathered from valid parameters.
             unsafe { Packer::new(&look, names) }.leave(&mut self.stream, command, self.outputs.as_ptr().cast(), call);
             // What a call returns is ordered by the call itself.
@@ -393,7 +487,7 @@ fn is_studied(command: Command) -> bool {
 /// Keeps what a creation says about its objects: its parameters, read as a record.
 unsafe fn study(names: &Names, command: Command, params: *const u8, made: &[Found]) {
     let (mut stream, notes) = (Stream::default(), Notes::default());
-    let look = Look { names, thread: 0, notes: &notes };
+    let look = Look { names, thread: 0, notes: &notes, recorder: None };
     // SAFETY: the parameters are still those of the call.
     unsafe { walk(&mut stream, &look, command, params, 0) };
     if let Ok(record) = check(stream.words())

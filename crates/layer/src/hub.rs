@@ -1,6 +1,6 @@
 //! What the process shares: its objects, its threads, and who listens to its calls.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -26,6 +26,10 @@ pub(crate) struct Hub {
     printer: Mutex<Option<Printer>>,
     reader: Mutex<Reader>,
     is_stopping: AtomicBool,
+    /// Counts the ends of command buffers, their pools and devices: what a thread remembers of one is true only as
+    /// long as this does not move. Relaxed: the application must not use a command buffer while it ends, so it
+    /// orders the two itself.
+    generation: AtomicU64,
 }
 
 /// The thread that reads all streams, and what it knows.
@@ -54,6 +58,7 @@ impl Hub {
             printer: Mutex::new(None),
             reader: Mutex::new(Reader { thread: None }),
             is_stopping: AtomicBool::new(false),
+            generation: AtomicU64::new(1),
         }
     }
 
@@ -62,6 +67,16 @@ impl Hub {
     pub(crate) fn listeners(&self) -> u8 {
         let listeners = self.listeners.load(Ordering::Relaxed);
         if listeners & Hub::BROKEN != 0 { 0 } else { listeners }
+    }
+
+    #[inline(always)]
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    /// What threads remember of command buffers is not true any more.
+    pub(crate) fn next_generation(&self) {
+        self.generation.fetch_add(1, Ordering::Relaxed);
     }
 
     /// After a bug of ours the application goes on alone.
@@ -130,9 +145,9 @@ impl Hub {
 fn read() {
     HUB.wake.set_reader();
     while !HUB.is_stopping.load(Ordering::Acquire) {
-        if drain(&mut lock(&READING)) == 0 {
-            std::thread::park_timeout(Duration::from_millis(20));
-        }
+        drain(&mut lock(&READING));
+        // Not again at once: the last words of a stream lie in the cache of the thread that writes them.
+        std::thread::park_timeout(Duration::from_millis(5));
     }
 }
 

@@ -32,16 +32,16 @@ macro_rules! shims {
     ($($name:ident: $command:ident, $params:ident, $ty:ident, $level:ident, [$($straight:path)?], $leave:ident = fn($first:ident: $first_ty:ty $(, $parameter:ident: $parameter_ty:ty)*) -> $result:ty;)*) => {
         $(unsafe extern "system" fn $name($first: $first_ty $(, $parameter: $parameter_ty)*) -> $result {
             // SAFETY: the first parameter is a dispatchable handle that is alive, by the command's valid usage.
-            let Some(owner) = (unsafe { $level($first.0) }) else { return Default::default() };
-            let Some(next) = owner.table.$name else { return Default::default() };
+            let Some(called) = (unsafe { $level($first.0) }) else { return Default::default() };
+            let Some(next) = called.owner.table.$name else { return Default::default() };
             let params = $params { $first $(, $parameter)* };
             let order = const { Order::of(Command::$command) };
             // SAFETY: these are the parameters of this command, valid as the specification demands.
-            let entered = unsafe { enter!(owner, $command, order, &params, $($straight)?) };
+            let entered = unsafe { enter!(called, $command, order, &params, $($straight)?) };
             // SAFETY: the application's own parameters, for the function of that name.
             let result = unsafe { next($first $(, $parameter)*) };
             // SAFETY: the same parameters, after the call returned.
-            unsafe { leave!($leave, entered, owner, $command, order, &params, result) };
+            unsafe { leave!($leave, entered, called, $command, order, &params, result) };
             result
         })*
 
@@ -57,11 +57,11 @@ macro_rules! shims {
 
 /// Packs a command in straight lines; without such code the walker does it.
 macro_rules! enter {
-    ($owner:ident, $command:ident, $order:ident, $params:expr,) => {
-        enter_walking($owner.names(), Command::$command, $order, std::ptr::from_ref($params).cast())
+    ($called:ident, $command:ident, $order:ident, $params:expr,) => {
+        enter_walking($called.owner.names(), Command::$command, $order, std::ptr::from_ref($params).cast())
     };
-    ($owner:ident, $command:ident, $order:ident, $params:expr, $straight:path) => {
-        enter($owner.names(), Command::$command, $order, $params, |stream, look, call, params| {
+    ($called:ident, $command:ident, $order:ident, $params:expr, $straight:path) => {
+        enter(&$called, Command::$command, $order, $params, |stream, look, call, params| {
             $straight(stream, look, call, params)
         })
     };
@@ -69,10 +69,17 @@ macro_rules! enter {
 
 /// A command without outputs, result included, has little to say when it returns.
 macro_rules! leave {
-    (Leaves, $entered:ident, $owner:ident, $command:ident, $order:ident, $params:expr, $result:ident) => {
-        leave($entered, $owner.names(), Command::$command, $order, std::ptr::from_ref($params).cast(), $result.bits())
+    (Leaves, $entered:ident, $called:ident, $command:ident, $order:ident, $params:expr, $result:ident) => {
+        leave(
+            $entered,
+            $called.owner.names(),
+            Command::$command,
+            $order,
+            std::ptr::from_ref($params).cast(),
+            $result.bits(),
+        )
     };
-    (Silent, $entered:ident, $owner:ident, $command:ident, $order:ident, $params:expr, $result:ident) => {
+    (Silent, $entered:ident, $called:ident, $command:ident, $order:ident, $params:expr, $result:ident) => {
         leave_silently($entered, $order)
     };
 }

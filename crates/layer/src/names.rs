@@ -91,6 +91,9 @@ impl Names {
             siblings.remove(&(ty, handle));
         }
         HUB.objects.remove(slot);
+        if ty == HandleType::CommandBuffer {
+            HUB.next_generation();
+        }
         if matches!(ty, HandleType::RenderPass | HandleType::DescriptorUpdateTemplate | HandleType::Pipeline) {
             let mut facts = self.facts.write().unwrap_or_else(PoisonError::into_inner);
             facts.subpasses.remove(&handle);
@@ -141,6 +144,7 @@ impl Names {
 impl Drop for Names {
     /// A device ends with all that nobody destroyed.
     fn drop(&mut self) {
+        HUB.next_generation();
         for (_, value) in self.slots.entries_unsorted() {
             HUB.objects.remove(Slot(value as u32));
         }

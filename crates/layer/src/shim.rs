@@ -2,32 +2,9 @@
 
 use lavascope_abi::{Bool32, FnPtr, Result};
 
-use crate::device::DeviceData;
-use crate::dispatch::dispatch_key;
-use crate::entry::{WATCHED_DEVICES, WATCHED_INSTANCES};
-use crate::instance::InstanceData;
-
-pub(crate) use crate::calls::{enter, enter_walking, leave, leave_silently};
+pub(crate) use crate::calls::{device_of, enter, enter_walking, instance_of, leave, leave_silently, recorder_of};
 pub(crate) use crate::order::Order;
 pub(crate) use lavascope_marshal::straight;
-
-/// # Safety
-///
-/// `handle` must be an instance or physical device that is alive.
-#[inline(always)]
-pub(crate) unsafe fn instance_of(handle: u64) -> Option<&'static InstanceData> {
-    // SAFETY: the caller says so.
-    WATCHED_INSTANCES.get(unsafe { dispatch_key(handle) })
-}
-
-/// # Safety
-///
-/// `handle` must be a device, queue or command buffer that is alive.
-#[inline(always)]
-pub(crate) unsafe fn device_of(handle: u64) -> Option<&'static DeviceData> {
-    // SAFETY: the caller says so.
-    WATCHED_DEVICES.get(unsafe { dispatch_key(handle) })
-}
 
 /// A return value, widened.
 pub(crate) trait Bits {

@@ -22,6 +22,6 @@ mod queue;
 mod thread;
 
 pub use merge::Merger;
-pub use objects::{Objects, Parent, Slot};
+pub use objects::{Keeper, Objects, Parent, Slot};
 pub use queue::{Consumer, Producer, WORDS_PER_CHUNK, Wake, queue};
 pub use thread::{Shared, Thread, Threads};

@@ -135,6 +135,13 @@ impl Objects {
         self.keeper(slot).touch.store(by.to_word(), Ordering::Release);
     }
 
+    /// The place where touches of an object are kept, for callers that remember it.
+    ///
+    /// It is the object's for as long as that lives, and some object's for as long as `self` does.
+    pub fn keeper_of(&self, slot: Slot) -> Keeper<'_> {
+        Keeper { touch: &self.keeper(slot).touch }
+    }
+
     /// Objects that are alive.
     pub fn len(&self) -> usize {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
@@ -165,6 +172,26 @@ impl Objects {
         self.count.store(count + 1, Ordering::Relaxed);
         let first = (count * CHUNK_SLOTS) as u32;
         free.extend((first..first + CHUNK_SLOTS as u32).rev());
+    }
+}
+
+/// Where touches of an object are kept.
+#[derive(Clone, Copy)]
+pub struct Keeper<'a> {
+    touch: &'a AtomicU64,
+}
+
+impl Keeper<'_> {
+    /// As [`Objects::touch_of`].
+    #[inline(always)]
+    pub fn last(self) -> u64 {
+        self.touch.load(Ordering::Acquire)
+    }
+
+    /// As [`Objects::touch`].
+    #[inline(always)]
+    pub fn touch(self, by: Touch) {
+        self.touch.store(by.to_word(), Ordering::Release);
     }
 }
 

@@ -12,9 +12,13 @@ use std::time::Duration;
 
 /// Words of an ordinary chunk; a larger record gets a chunk of its own.
 pub const WORDS_PER_CHUNK: usize = 8192;
+/// Chunks kept for later.
+const SPARE_MAX: usize = 64;
+
+type Words = Box<[UnsafeCell<MaybeUninit<u64>>]>;
 
 struct Chunk {
-    words: Box<[UnsafeCell<MaybeUninit<u64>>]>,
+    words: Words,
     /// Words that are complete. Release in `append`; pairs with Acquire in `Consumer::committed`.
     committed: AtomicUsize,
     /// The chunk after this one. Set after the last word was committed.
@@ -27,17 +31,26 @@ unsafe impl Sync for Chunk {}
 // SAFETY: as above; nothing in a chunk belongs to a thread.
 unsafe impl Send for Chunk {}
 
+/// The space of a chunk that nobody reads or writes.
+struct Spare(Words);
+
+// SAFETY: plain memory, which belongs to whoever holds it.
+unsafe impl Send for Spare {}
+
 /// What all queues of a process share: how much is under way, and whom to wake when there is more.
 pub struct Wake {
     words: AtomicUsize,
     words_max: usize,
+    /// Space that was read and can be written again: memory that a thread of its own frees comes back cold, or not
+    /// at all.
+    spare: Mutex<Vec<Spare>>,
     reader: Mutex<Option<std::thread::Thread>>,
 }
 
 impl Wake {
     /// At most about `words_max` words are under way; beyond that producers wait for the reader.
     pub fn new(words_max: usize) -> Arc<Wake> {
-        Arc::new(Wake { words: AtomicUsize::new(0), words_max, reader: Mutex::new(None) })
+        Arc::new(Wake { words: AtomicUsize::new(0), words_max, spare: Mutex::default(), reader: Mutex::new(None) })
     }
 
     /// The calling thread is the reader.
@@ -61,12 +74,19 @@ impl Wake {
         self.words.load(Ordering::Relaxed)
     }
 
+    fn spare(&self) -> MutexGuard<'_, Vec<Spare>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn reader(&self) -> MutexGuard<'_, Option<std::thread::Thread>> {
         self.reader.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Before a new chunk. The reader looks every few milliseconds by itself; it is called when much has gathered.
     fn wait_for_room(&self) {
-        self.wake();
+        if self.words_under_way() > self.words_max / 8 {
+            self.wake();
+        }
         while self.words_under_way() > self.words_max && self.reader().is_some() {
             std::thread::sleep(Duration::from_micros(50));
             self.wake();
@@ -75,9 +95,11 @@ impl Wake {
 }
 
 impl Chunk {
-    fn new(words: usize, wake: &Arc<Wake>) -> Arc<Chunk> {
-        wake.words.fetch_add(words, Ordering::Relaxed);
-        let words = (0..words).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect();
+    fn new(count: usize, wake: &Arc<Wake>) -> Arc<Chunk> {
+        wake.words.fetch_add(count, Ordering::Relaxed);
+        let spare = if count == WORDS_PER_CHUNK { wake.spare().pop() } else { None };
+        let fresh = || (0..count).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect();
+        let words = spare.map_or_else(fresh, |it| it.0);
         Arc::new(Chunk { words, committed: AtomicUsize::new(0), next: OnceLock::new(), wake: Arc::clone(wake) })
     }
 }
@@ -85,6 +107,11 @@ impl Chunk {
 impl Drop for Chunk {
     fn drop(&mut self) {
         self.wake.words.fetch_sub(self.words.len(), Ordering::Relaxed);
+        let mut spare = self.wake.spare();
+        if self.words.len() == WORDS_PER_CHUNK && spare.len() < SPARE_MAX {
+            spare.push(Spare(std::mem::take(&mut self.words)));
+        }
+        drop(spare);
         // A long run of chunks must not be dropped by recursion, one inside the other.
         let mut next = self.next.take();
         while let Some(mut chunk) = next.and_then(Arc::into_inner) {
@@ -108,14 +135,15 @@ pub struct Producer {
 
 impl Producer {
     /// Appends words; the reader sees all of them or none.
-    #[inline]
+    #[inline(always)]
     pub fn append(&mut self, words: &[u64]) {
         if words.len() > self.chunk.words.len() - self.at {
             self.next_chunk(words.len());
         }
-        let to = self.chunk.words[self.at..].as_ptr();
-        // SAFETY: there is room by the test above, and words behind `committed` are the producer's alone.
-        unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), UnsafeCell::raw_get(to).cast::<u64>(), words.len()) };
+        // SAFETY: there is room by the test above.
+        let to = unsafe { UnsafeCell::raw_get(self.chunk.words.as_ptr().add(self.at)).cast::<u64>() };
+        // SAFETY: words behind `committed` are the producer's alone.
+        unsafe { copy(words, to) };
         self.at += words.len();
         self.chunk.committed.store(self.at, Ordering::Release);
     }
@@ -126,6 +154,24 @@ impl Producer {
         let next = Chunk::new(words.max(WORDS_PER_CHUNK), &self.chunk.wake);
         let _ = self.chunk.next.set(Arc::clone(&next));
         *self = Producer { chunk: next, at: 0 };
+    }
+}
+
+/// Most records are a few words: not worth a call.
+///
+/// # Safety
+///
+/// There must be room for the words.
+#[inline(always)]
+unsafe fn copy(words: &[u64], to: *mut u64) {
+    if words.len() <= 16 {
+        for (index, word) in words.iter().enumerate() {
+            // SAFETY: the caller's word.
+            unsafe { to.add(index).write(*word) };
+        }
+    } else {
+        // SAFETY: the caller's word; the spaces are apart.
+        unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), to, words.len()) };
     }
 }
 

@@ -32,6 +32,7 @@ impl Shared {
 /// The application's thread itself: only it writes its stream.
 pub struct Thread {
     shared: Arc<Shared>,
+    number: u32,
     calls: u64,
     /// By thread number: the call that our records are known to come after.
     known: Vec<u64>,
@@ -41,8 +42,9 @@ pub struct Thread {
 }
 
 impl Thread {
+    #[inline(always)]
     pub fn number(&self) -> u32 {
-        self.shared.number
+        self.number
     }
 
     /// Counts a new call.
@@ -57,7 +59,7 @@ impl Thread {
     #[inline(always)]
     pub fn after(&mut self, word: u64) {
         let touch = Touch::from_word(word);
-        if word != 0 && touch.thread != self.shared.number {
+        if word != 0 && touch.thread != self.number {
             self.note(touch);
         }
     }
@@ -82,7 +84,7 @@ impl Thread {
 
     /// The record being made comes after all that other threads have completed.
     pub fn barrier(&mut self, threads: &Threads) {
-        let own = self.shared.number;
+        let own = self.number;
         for other in lock(&threads.list).iter().filter(|it| it.number != own) {
             let call = other.position.load(Ordering::Acquire);
             if call != 0 {
@@ -121,7 +123,7 @@ impl Thread {
     /// The touch that stands for a call of this thread.
     #[inline(always)]
     pub fn touch(&self, call: u64) -> Touch {
-        Touch { thread: self.shared.number, call }
+        Touch { thread: self.number, call }
     }
 }
 
@@ -159,7 +161,7 @@ impl Threads {
             consumer: Mutex::new(Some(consumer)),
         });
         list.push(Arc::clone(&shared));
-        Thread { shared, calls: 0, known: Vec::new(), touches: Vec::new(), producer }
+        Thread { number: shared.number, shared, calls: 0, known: Vec::new(), touches: Vec::new(), producer }
     }
 
     /// A thread ended.

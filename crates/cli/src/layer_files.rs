@@ -46,7 +46,18 @@ pub(crate) fn write_manifest(folder: &Path, name: Name) -> Result<PathBuf> {
     LAYER.write_manifest(folder, name.manifest_file(), &manifest(name, &LAYER.find()?))
 }
 
+/// The layer's own instance extensions: a loader asks the manifest, not the library.
+const INSTANCE_EXTENSIONS: [(&str, u32); 5] = [
+    ("VK_EXT_debug_report", 10),
+    ("VK_EXT_debug_utils", 2),
+    ("VK_EXT_layer_settings", 2),
+    ("VK_EXT_validation_features", 6),
+    ("VK_EXT_validation_flags", 3),
+];
+
 fn manifest(name: Name, library: &str) -> String {
+    let extension = |(name, version): (&str, u32)| json!({ "name": name, "spec_version": version.to_string() });
+    let extensions = INSTANCE_EXTENSIONS.map(extension);
     let manifest = json!({
         "file_format_version": "1.2.0",
         "layer": {
@@ -56,6 +67,7 @@ fn manifest(name: Name, library: &str) -> String {
             "api_version": registry_version(),
             "implementation_version": "1",
             "description": "Lavascope: what a Vulkan program does and where it is wrong",
+            "instance_extensions": extensions,
         }
     });
     format!("{manifest:#}\n")
@@ -92,5 +104,11 @@ mod tests {
         let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(value["layer"]["name"], "VK_LAYER_KHRONOS_validation");
         assert_eq!(value["layer"]["library_path"], "/opt/a \"b\"/lib.so");
+    }
+
+    #[test]
+    fn the_manifest_has_the_extensions_of_the_library() {
+        let library = VkLayer_lavascope::INSTANCE_EXTENSIONS.map(|(name, version)| (name.to_str(), version));
+        assert_eq!(library, INSTANCE_EXTENSIONS.map(|(name, version)| (Ok(name), version)));
     }
 }

@@ -98,20 +98,24 @@ impl Library {
     }
 }
 
-/// A folder of this user's for manifests that are only needed while programs run.
+/// A folder of this user's for manifests that are only needed while programs run: the first that can be made, since
+/// XDG_RUNTIME_DIR often is another user's (`su`) or is gone (containers).
 pub(crate) fn private_folder(name: &str) -> Result<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
-    let base = ["XDG_RUNTIME_DIR", "XDG_CACHE_HOME"].iter().find_map(|it| variable(it));
-    let base = base.or_else(|| variable("HOME").map(|it| it.join(".cache")));
-    let base = base.context("none of XDG_RUNTIME_DIR, XDG_CACHE_HOME and HOME names a folder")?;
-    let folder = base.join("lavascope").join(name);
-    if utf8(&folder)?.contains(':') {
-        bail!(
-            "{} has a `:`, at which the loader splits its lists; set XDG_RUNTIME_DIR to another folder",
-            folder.display()
-        );
+    let bases = [variable("XDG_RUNTIME_DIR"), variable("XDG_CACHE_HOME"), variable("HOME").map(|it| it.join(".cache"))];
+    let mut refusals = Vec::new();
+    for folder in bases.into_iter().flatten().map(|it| it.join("lavascope").join(name)) {
+        match fs::create_dir_all(&folder) {
+            // The loader splits its lists there.
+            Ok(()) if utf8(&folder)?.contains(':') => refusals.push(format!("{} has a `:`", folder.display())),
+            Ok(()) => return Ok(folder),
+            Err(error) => refusals.push(format!("{}: {error}", folder.display())),
+        }
     }
-    Ok(folder)
+    if refusals.is_empty() {
+        bail!("no folder for manifests: none of XDG_RUNTIME_DIR, XDG_CACHE_HOME and HOME names one");
+    }
+    bail!("no folder for manifests: {}; set XDG_RUNTIME_DIR to one that can be written", refusals.join("; "))
 }
 
 /// The text of a path that a manifest or a variable has to hold.

@@ -3,7 +3,6 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -45,7 +44,7 @@ fn a_layer_that_is_no_file() {
 fn a_layer_that_is_nowhere() {
     let home = home("alone");
     let alone = home.join("lavascope");
-    fs::copy(env!("CARGO_BIN_EXE_lavascope"), &alone).expect("writable");
+    fs::hard_link(env!("CARGO_BIN_EXE_lavascope"), &alone).expect("the same file system");
     let mut command = Command::new(&alone);
     command.env("HOME", &home).env_remove("LAVASCOPE_LAYER_LIBRARY").args(["run", "--", "true"]);
     let said = refusal(&mut command);
@@ -88,8 +87,11 @@ fn a_manifest_that_cannot_be_written() {
     let home = home("no-manifest");
     let file = home.join("file");
     fs::write(&file, "").expect("writable");
-    let said = refusal(lavascope(&home).env("XDG_CACHE_HOME", &file).args(["run", "--", "true"]));
-    assert_has(&said, &["the folder ", "file/lavascope/layer cannot be made: "]);
+    let mut command = lavascope(&home);
+    let said = refusal(command.env("XDG_CACHE_HOME", &file).env("HOME", &file).args(["run", "--", "true"]));
+    let parts =
+        ["no folder for manifests: ", "file/lavascope/layer: ", "file/.cache/lavascope/layer: ", "set XDG_RUNTIME"];
+    assert_has(&said, &parts);
     fs::create_dir_all(home.join("cache/lavascope/layer/VkLayer_lavascope.json/x")).expect("writable");
     let said = refusal(lavascope(&home).args(["env"]));
     assert_has(&said, &["the manifest ", "VkLayer_lavascope.json cannot be written: "]);
@@ -97,26 +99,37 @@ fn a_manifest_that_cannot_be_written() {
     assert_eq!(left.len(), 1, "no draft is left: {left:?}");
 }
 
+/// `su` leaves the variable of the user before, and containers that of their host.
+#[test]
+fn a_runtime_folder_that_is_not_ours_is_passed_over() {
+    let home = home("runtime");
+    let file = home.join("file");
+    fs::write(&file, "").expect("writable");
+    let output = output(lavascope(&home).env("XDG_RUNTIME_DIR", &file).args(["env"]));
+    assert!(text(&output.stdout).contains("/cache/lavascope/layer'"), "{}", text(&output.stderr));
+}
+
 #[test]
 fn a_folder_that_the_loader_would_split() {
     let home = home("co:lon");
-    assert_has(
-        &refusal(lavascope(&home).args(["env"])),
-        &["co:lon/cache/lavascope/layer has a `:`", "XDG_RUNTIME_DIR"],
-    );
+    let said = refusal(lavascope(&home).args(["env"]));
+    assert_has(&said, &["co:lon/cache/lavascope/layer has a `:`", "set XDG_RUNTIME_DIR to"]);
 }
 
 #[test]
 fn a_program_that_cannot_be_started() {
     let home = home("no-program");
-    let file = |name: &str, text: &str, mode| {
-        let path = home.join(name);
-        fs::write(&path, text).expect("writable");
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("ours");
-        path.display().to_string()
+    // Written by another process: while ours has such a file open, a test beside this one may start a program, and
+    // then nobody can run the file ("text file busy").
+    let file = |name: &str, text: &str, mode: &str| {
+        let path = home.join(name).display().to_string();
+        let script = "printf '%s\\n' \"$1\" > \"$0\" && chmod \"$2\" \"$0\"";
+        let status = Command::new("sh").args(["-c", script, &path, text, mode]).status();
+        assert!(status.is_ok_and(|it| it.success()));
+        path
     };
-    let (plain, script) = (file("plain", "#!/bin/sh\n", 0o644), file("script", "#!/no/such/interpreter\n", 0o755));
-    let (garbage, missing) = (file("garbage", "\x01\x02", 0o755), home.join("missing").display().to_string());
+    let (plain, script) = (file("plain", "#!/bin/sh", "644"), file("script", "#!/no/such/interpreter", "755"));
+    let (garbage, missing) = (file("garbage", "\x01\x02", "755"), home.join("missing").display().to_string());
     let folder = home.display().to_string();
     for (program, want) in [
         ("no-such-program-here", "no folder in PATH has `no-such-program-here`"),

@@ -148,6 +148,7 @@ const BY_HAND: &[(&str, &[&str])] = &[
             "vkImportSemaphoreFdKHR",
         ],
     ),
+    ("host_copy", &["vkCopyImageToImage", "vkCopyImageToMemory", "vkCopyMemoryToImage"]),
     ("submit", &["vkQueueBindSparse", "vkQueueSubmit", "vkQueueSubmit2"]),
     (
         "commands",

@@ -20,6 +20,7 @@ pub mod record;
 pub mod rules;
 mod sink;
 pub mod template;
+mod titles;
 mod view;
 pub mod walk;
 
@@ -27,4 +28,5 @@ pub use check::{CheckError, Fault, check};
 pub use generated::{Call, Outcome};
 pub use record::{Head, Kind, Record, Remarks, Touch};
 pub use sink::{Sink, Tee};
+pub use titles::Titles;
 pub use view::{Chain, Chained, View, Views};

@@ -11,16 +11,22 @@ use crate::memory::{Memory, RecordMemory};
 use crate::record::{HEAD_SIZE, Kind, Record};
 use crate::rules;
 use crate::template;
+use crate::titles::Titles;
 use crate::walk::{CHAIN_MAX, Frame};
 
 /// The record as indented text, ending in a line break.
 pub fn print(record: Record<'_>) -> String {
+    print_with(record, &Titles::default())
+}
+
+/// The same, with the names that the application gave to its objects.
+pub fn print_with(record: Record<'_>, titles: &Titles) -> String {
     let desc = record.command().desc();
     let layout = match (record.kind(), desc.outputs) {
         (Kind::Leave, Some(outputs)) => outputs.layout,
         _ => desc.parameters,
     };
-    let mut printer = Printer { memory: RecordMemory { body: record.body() }, out: String::new(), indent: 0 };
+    let mut printer = Printer { memory: RecordMemory { body: record.body() }, titles, out: String::new(), indent: 0 };
     let arrow = if record.kind() == Kind::Enter { "" } else { " ->" };
     let _ = writeln!(printer.out, "{}{arrow}", desc.name);
     printer.indent = 1;
@@ -31,6 +37,7 @@ pub fn print(record: Record<'_>) -> String {
 
 struct Printer<'a> {
     memory: RecordMemory<'a>,
+    titles: &'a Titles,
     out: String,
     indent: usize,
 }
@@ -220,7 +227,10 @@ impl Printer<'_> {
             Ty::Flags(desc) => flags_text(desc, read(desc.width as u8)),
             Ty::Bits { shift, width } => (read(4) >> shift & ((1 << width) - 1)).to_string(),
             Ty::Handle(_) | Ty::TypedHandle => match ObjectId::from_raw(read(8)) {
-                Some(id) => id.to_string(),
+                Some(id) => match self.titles.name(id) {
+                    Some(name) => format!("{id} {name:?}"),
+                    None => id.to_string(),
+                },
                 None => format!("{:#x}", read(8)),
             },
             Ty::Opaque => (if read(8) == 0 { "null" } else { "present" }).to_owned(),

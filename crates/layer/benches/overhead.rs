@@ -13,7 +13,7 @@ use ash::vk;
 use lavascope_bench::{Bench, Suite};
 
 /// Set in the processes that measure: the driver's name in the table.
-const DRIVER: &str = "LAVASCOPE_SAMPLE_BENCH_DRIVER";
+const DRIVER: &str = "LAVASCOPE_BENCH_DRIVER";
 const LAYER: &CStr = c"VK_LAYER_LAVASCOPE_inspect";
 /// Commands between two resets of a command buffer.
 const RECORDED_MAX: u64 = 4096;
@@ -56,13 +56,13 @@ fn drivers(folder: &Path) -> Vec<(String, PathBuf)> {
     let text = lavascope_null_driver::manifest(&null.to_string_lossy());
     let mut drivers = vec![("null".to_owned(), written(folder, "null_driver.json", &text))];
     let mock = ["/usr/lib/chromium/libVkICD_mock_icd.so"].iter().map(PathBuf::from).find(|it| it.exists());
-    let mock = std::env::var_os("LAVASCOPE_SAMPLE_MOCK_DRIVER").map(PathBuf::from).or(mock);
+    let mock = std::env::var_os("LAVASCOPE_BENCH_MOCK_DRIVER").map(PathBuf::from).or(mock);
     match mock {
         Some(library) => {
             let text = lavascope_null_driver::manifest(&library.to_string_lossy());
             drivers.push(("mock".to_owned(), written(folder, "mock_driver.json", &text)));
         }
-        None => eprintln!("no mock driver here (LAVASCOPE_SAMPLE_MOCK_DRIVER names its library): not measured"),
+        None => eprintln!("no mock driver here (LAVASCOPE_BENCH_MOCK_DRIVER names its library): not measured"),
     }
     let lavapipe = PathBuf::from(format!("/usr/share/vulkan/icd.d/lvp_icd.{}.json", std::env::consts::ARCH));
     if lavapipe.exists() {

@@ -244,7 +244,8 @@ pub(crate) unsafe fn enter<T: Structure>(
         let local = unsafe { &mut *called.local };
         let call = local.begin(order);
         let names = called.owner.names();
-        let look = Look { names, thread: local.thread.number(), notes: &local.notes, recorder: local.recorder.as_ref() };
+        let look =
+            Look { names, thread: local.thread.number(), notes: &local.notes, recorder: local.recorder.as_ref() };
         if straight(&mut local.stream, &look, call, params).is_none() {
             local.stream.clear();
             // SAFETY: the caller says that the parameters are valid.

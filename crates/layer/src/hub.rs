@@ -17,6 +17,9 @@ pub(crate) static HUB: Hub = Hub::new();
 /// Words that may wait for the reader, in all streams together: 256 MiB.
 const WORDS_MAX: usize = 32 << 20;
 
+/// How much of what was counted a crash may cost.
+const TELL_EVERY: Duration = Duration::from_secs(1);
+
 pub(crate) struct Hub {
     pub(crate) objects: Objects,
     pub(crate) threads: Threads,
@@ -103,19 +106,15 @@ impl Hub {
     }
 
     /// From now on calls are counted, on a thread of ours.
-    pub(crate) fn start_counting(&self) {
+    pub(crate) fn start_counting(&self) -> Result<(), String> {
         let mut reader = lock(&self.reader);
         if reader.thread.is_none() {
             self.is_stopping.store(false, Ordering::Release);
             let thread = std::thread::Builder::new().name("lavascope-reader".into()).spawn(read);
-            match thread {
-                Ok(thread) => {
-                    reader.thread = Some(thread);
-                    self.listeners.fetch_or(Hub::READS, Ordering::Relaxed);
-                }
-                Err(error) => report::problem("error", "stats", &format!("no thread to read calls: {error}")),
-            }
+            reader.thread = Some(thread.map_err(|it| format!("no thread to read calls: {it}"))?);
+            self.listeners.fetch_or(Hub::READS, Ordering::Relaxed);
         }
+        Ok(())
     }
 
     /// The last instance is gone, or the process ends: nobody listens any more, and what was counted is told.
@@ -136,7 +135,7 @@ impl Hub {
         self.wake.end_reader();
         if let Ok(mut reading) = READING.try_lock() {
             drain(&mut reading);
-            report::stats(&std::mem::take(&mut reading.1));
+            report::stats(&reading.1);
         }
     }
 }
@@ -144,8 +143,15 @@ impl Hub {
 /// The reading thread: reads what there is, and sleeps until there is more or it is told to stop.
 fn read() {
     HUB.wake.set_reader();
+    let mut told = Instant::now();
     while !HUB.is_stopping.load(Ordering::Acquire) {
-        drain(&mut lock(&READING));
+        let mut reading = lock(&READING);
+        drain(&mut reading);
+        if told.elapsed() > TELL_EVERY {
+            report::stats(&reading.1);
+            told = Instant::now();
+        }
+        drop(reading);
         // Not again at once: the last words of a stream lie in the cache of the thread that writes them.
         std::thread::park_timeout(Duration::from_millis(5));
     }

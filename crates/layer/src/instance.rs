@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use lavascope_abi::*;
-use lavascope_settings::{Problem, Settings, Severity};
+use lavascope_settings::{Settings, Severity};
 
 use crate::application::Wishes;
 use crate::calls::around;
@@ -87,7 +87,7 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
     let messages = Messages::new(wishes.messengers, &settings);
     let is_watched = start(&settings, &messages);
     for problem in &problems {
-        tell(&messages, problem);
+        tell(&messages, problem.severity, &problem.place.to_string(), &problem.text());
     }
     // SAFETY: the caller's word.
     let way = unsafe { next_in_chain(params) }?;
@@ -168,13 +168,8 @@ unsafe fn remember<const CHAIN: usize>(
 
 /// Does what the settings say, and tells whether anybody listens to calls.
 fn start(settings: &Settings, messages: &Messages) -> bool {
-    let complain = |place: &str, text: &str| {
-        report::problem("error", place, text);
-        messages.send(&Message {
-            severity: Severity::Error,
-            name: c"LAVASCOPE-Setting",
-            text: &format!("{place}: {text}"),
-        });
+    let complain = |setting: &str, text: &str| {
+        tell(messages, Severity::Error, &format!("setting {setting}"), text);
     };
     if let Some(folder) = &settings.report
         && let Err(text) = report::open(folder)
@@ -189,20 +184,28 @@ fn start(settings: &Settings, messages: &Messages) -> bool {
         }
     }
     if settings.stats {
-        HUB.start_counting();
-        is_watched = true;
+        match HUB.start_counting() {
+            Ok(()) => is_watched = true,
+            Err(text) => complain("stats", &text),
+        }
     }
     is_watched
 }
 
-fn tell(messages: &Messages, problem: &Problem) {
-    let severity = match problem.severity {
+/// A problem with the settings: `lavascope run` tells it at the end; without it the application or the log must.
+fn tell(messages: &Messages, severity: Severity, place: &str, text: &str) {
+    let word = match severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
         Severity::Note => "note",
     };
-    report::problem(severity, &problem.place.to_string(), &problem.to_string());
-    messages.send(&Message { severity: problem.severity, name: c"LAVASCOPE-Setting", text: &problem.to_string() });
+    let text_with_place = format!("{place}: {text}");
+    let message = Message { severity, name: c"LAVASCOPE-Setting", text: &text_with_place };
+    if report::problem(word, place, text) {
+        messages.send_to_messengers(&message);
+    } else {
+        messages.send(&message);
+    }
 }
 
 pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(instance: Instance, p_allocator: Ptr<Opaque>) {

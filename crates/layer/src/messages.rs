@@ -28,6 +28,17 @@ pub(crate) struct Message<'a> {
     pub(crate) text: &'a str,
 }
 
+/// What became of a message, the weightiest last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Answer {
+    /// The settings do not want it sent.
+    Unsent,
+    Nobody,
+    Taken,
+    /// A callback wants the call to be given up.
+    GiveUp,
+}
+
 /// Who wants messages.
 #[derive(Clone, Copy)]
 pub(crate) struct Messenger {
@@ -113,28 +124,31 @@ impl Messages {
 
     /// Gives a message to whoever wants it, else to the log. Says whether a callback wants the call to be given up.
     pub(crate) fn send(&self, message: &Message<'_>) -> bool {
-        if self.rules.is_filtered(message) || self.is_beyond_limit(message) {
-            return false;
+        let answer = self.send_to_messengers(message);
+        let actions = &self.rules.actions;
+        let is_logged = actions.contains(&DebugAction::Log) || self.rules.is_by_default() && answer == Answer::Nobody;
+        if is_logged && answer != Answer::Unsent {
+            self.rules.log(message.severity, &self.rules.formatted(message));
+        }
+        answer == Answer::GiveUp
+    }
+
+    /// Gives a message to the application's messengers alone.
+    pub(crate) fn send_to_messengers(&self, message: &Message<'_>) -> Answer {
+        let is_ignored = self.rules.actions.contains(&DebugAction::Ignore);
+        if is_ignored || self.rules.is_filtered(message) || self.is_beyond_limit(message) {
+            return Answer::Unsent;
+        }
+        if !self.rules.is_by_default() && !self.rules.actions.contains(&DebugAction::Callback) {
+            return Answer::Nobody;
         }
         let text = self.rules.formatted(message);
-        let actions = &self.rules.actions;
-        if actions.contains(&DebugAction::Ignore) {
-            return false;
+        let mut answer = Answer::Nobody;
+        for messenger in self.recipients() {
+            // SAFETY: the application keeps a callback valid for as long as its messenger exists.
+            answer = answer.max(unsafe { messenger.call(message, &text) });
         }
-        let (mut is_taken, mut is_refused) = (false, false);
-        let is_by_default = actions.is_empty() || actions.contains(&DebugAction::Default);
-        if is_by_default || actions.contains(&DebugAction::Callback) {
-            for messenger in self.recipients() {
-                // SAFETY: the application keeps a callback valid for as long as its messenger exists.
-                let answer = unsafe { messenger.call(message, &text) };
-                is_taken |= answer.is_some();
-                is_refused |= answer == Some(true);
-            }
-        }
-        if actions.contains(&DebugAction::Log) || is_by_default && !is_taken {
-            self.rules.log(message.severity, &text);
-        }
-        is_refused
+        answer
     }
 
     fn recipients(&self) -> Vec<Messenger> {
@@ -170,6 +184,11 @@ pub(crate) fn message_number(name: &CStr) -> i32 {
 }
 
 impl Rules {
+    /// Callbacks get a message, and where there are none it is logged.
+    fn is_by_default(&self) -> bool {
+        self.actions.is_empty() || self.actions.contains(&DebugAction::Default)
+    }
+
     fn is_filtered(&self, message: &Message<'_>) -> bool {
         self.filter.iter().any(|it| match it {
             MessageId::Name(name) => name.as_bytes() == message.name.to_bytes(),
@@ -241,15 +260,22 @@ impl Messenger {
     }
 
     /// Calls the callback if it wants such messages, and gives its answer.
-    unsafe fn call(&self, message: &Message<'_>, text: &str) -> Option<bool> {
-        let Ok(text) = CString::new(text.replace('\0', "\\0")) else { return None };
-        match self.kind {
+    unsafe fn call(&self, message: &Message<'_>, text: &str) -> Answer {
+        let text = CString::new(text.replace('\0', "\\0")).unwrap_or_default();
+        let gives_up = match self.kind {
             // SAFETY: the caller's word.
             Kind::Utils { severities, types, callback } => unsafe {
-                self.call_utils(message, &text, severities, types, callback?)
+                callback.and_then(|it| self.call_utils(message, &text, severities, types, it))
             },
             // SAFETY: the caller's word.
-            Kind::Report { flags, callback } => unsafe { self.call_report(message, &text, flags, callback?) },
+            Kind::Report { flags, callback } => unsafe {
+                callback.and_then(|it| self.call_report(message, &text, flags, it))
+            },
+        };
+        match gives_up {
+            None => Answer::Nobody,
+            Some(false) => Answer::Taken,
+            Some(true) => Answer::GiveUp,
         }
     }
 

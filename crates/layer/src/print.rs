@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io::Write;
 
-use lavascope_event::{check, print::print};
+use lavascope_event::{Titles, check, print::print_with};
 use lavascope_settings::Output;
 
 pub(crate) struct Printer {
@@ -13,6 +13,7 @@ pub(crate) struct Printer {
     to: Box<dyn Write + Send>,
     /// The thread whose call was printed last.
     thread: u32,
+    titles: Titles,
 }
 
 impl Printer {
@@ -25,7 +26,7 @@ impl Printer {
                 Box::new(file.map_err(|it| format!("{} cannot be written: {it}", path.display()))?)
             }
         };
-        Ok(Printer { output: output.clone(), to, thread: 1 })
+        Ok(Printer { output: output.clone(), to, thread: 1, titles: Titles::default() })
     }
 
     pub(crate) fn output(&self) -> &Output {
@@ -34,7 +35,10 @@ impl Printer {
 
     pub(crate) fn record(&mut self, thread: u32, record: &[u64]) {
         let mut text = match check(record) {
-            Ok(record) => print(record),
+            Ok(record) => {
+                self.titles.follow(record);
+                print_with(record, &self.titles)
+            }
             Err(error) => format!("a bug of ours, please report it: {error}\n"),
         };
         if thread != self.thread {

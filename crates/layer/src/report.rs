@@ -30,9 +30,9 @@ pub(crate) fn open(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Something in the settings or the surroundings that is not as it should be.
-pub(crate) fn problem(severity: &str, place: &str, text: &str) {
-    say("problem", json!({ "severity": severity, "place": place, "text": text }));
+/// Something in the settings or the surroundings that is not as it should be. Says whether there is a report.
+pub(crate) fn problem(severity: &str, place: &str, text: &str) -> bool {
+    say("problem", json!({ "severity": severity, "place": place, "text": text }))
 }
 
 /// A bug of ours.
@@ -45,6 +45,7 @@ pub(crate) fn unknown(command: &str) {
     say("unknown", json!({ "command": command }));
 }
 
+/// What was counted so far; a later line takes the place of an earlier one.
 pub(crate) fn stats(stats: &Stats) {
     let by_command: Map<String, Value> = stats.by_command().map(|(name, count)| (name.into(), count.into())).collect();
     say("stats", json!({ "threads": stats.threads(), "calls": stats.calls(), "by_command": by_command }));
@@ -58,10 +59,10 @@ pub(crate) fn end() {
     say("end", json!({}));
 }
 
-fn say(kind: &str, value: Value) {
+fn say(kind: &str, value: Value) -> bool {
     let mut report = REPORT.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(file) = report.as_mut() {
-        // The application goes on whatever becomes of our file.
-        let _ = file.write_all(format!("{}\n", json!({ kind: value })).as_bytes());
-    }
+    let Some(file) = report.as_mut() else { return false };
+    // The application goes on whatever becomes of our file.
+    let _ = file.write_all(format!("{}\n", json!({ kind: value })).as_bytes());
+    true
 }

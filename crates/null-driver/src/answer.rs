@@ -9,6 +9,14 @@ use lavascope_abi::{Bool32, FnPtr, Result};
 pub(crate) trait Answer {
     fn accepted() -> Self;
     fn failed() -> Self;
+
+    /// What a command that returns results would say, for those that return them.
+    fn of(_: Result) -> Self
+    where
+        Self: Sized,
+    {
+        Self::accepted()
+    }
 }
 
 impl Answer for () {
@@ -22,6 +30,9 @@ impl Answer for Result {
     }
     fn failed() -> Result {
         Result::ERROR_UNKNOWN
+    }
+    fn of(result: Result) -> Result {
+        result
     }
 }
 

@@ -105,8 +105,7 @@ pub(crate) fn create_descriptor_set_layout(c: C<'_>, call: &CreateDescriptorSetL
         .collect();
     let flags = c.find::<DescriptorSetLayoutBindingFlagsCreateInfo>(info.p_next);
     let flags = flags.map(|it| c.slice(it.p_binding_flags, it.binding_count)).unwrap_or_default();
-    let is_variable =
-        |it: &DescriptorBindingFlags| it.0 & DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT.0 != 0;
+    let is_variable = |it: &DescriptorBindingFlags| it.0 & DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT.0 != 0;
     let variable = flags.iter().position(is_variable).and_then(|at| bindings.get(at)).map(|it| it.binding);
     c.put(call.p_set_layout, DescriptorSetLayout(LAYOUTS.add(SetLayout { bindings, variable })));
     Result::SUCCESS
@@ -232,10 +231,7 @@ pub(crate) fn get_descriptor_ext(c: C<'_>, call: &GetDescriptorEXTParams) {
     out[..size].copy_from_slice(&bytes[..size]);
 }
 
-pub(crate) fn get_physical_device_descriptor_size_ext(
-    _: C<'_>,
-    _: &GetPhysicalDeviceDescriptorSizeEXTParams,
-) -> u64 {
+pub(crate) fn get_physical_device_descriptor_size_ext(_: C<'_>, _: &GetPhysicalDeviceDescriptorSizeEXTParams) -> u64 {
     DESCRIPTOR_BYTES
 }
 

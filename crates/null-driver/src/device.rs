@@ -69,17 +69,14 @@ fn asks_for_what_is_there(c: C<'_>, info: &DeviceCreateInfo, settings: &Settings
     })
 }
 
-fn create_queues(
-    c: C<'_>,
-    info: &DeviceCreateInfo,
-    settings: &Settings,
-) -> Option<BTreeMap<(u32, u32, bool), Queue>> {
+fn create_queues(c: C<'_>, info: &DeviceCreateInfo, settings: &Settings) -> Option<BTreeMap<(u32, u32, bool), Queue>> {
+    let infos = c.slice(info.p_queue_create_infos, info.queue_create_info_count);
+    let count = |family: u32| settings.queue_families.get(family as usize).map_or(0, |it| it.queue_count);
+    if infos.iter().any(|it| it.queue_count > count(it.queue_family_index)) {
+        return None;
+    }
     let mut queues = BTreeMap::new();
-    for it in c.slice(info.p_queue_create_infos, info.queue_create_info_count) {
-        let family = settings.queue_families.get(it.queue_family_index as usize)?;
-        if it.queue_count > family.queue_count {
-            return None;
-        }
+    for it in infos {
         let is_protected = it.flags.0 & DeviceQueueCreateFlags::PROTECTED.0 != 0;
         for index in 0..it.queue_count {
             let queue = arena::begin(QueueData { number: engine::next_queue() })?;
@@ -99,6 +96,7 @@ pub(crate) fn destroy_device(c: C<'_>, call: &DestroyDeviceParams) {
         c.end::<QueueData>(queue.0);
     }
     c.end::<DeviceData>(call.device.0);
+    crate::external::forget_what_is_gone();
 }
 
 pub(crate) fn get_device_queue(c: C<'_>, call: &GetDeviceQueueParams) {

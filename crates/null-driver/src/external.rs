@@ -1,10 +1,12 @@
-//! File descriptors of fences and semaphores.
+//! File descriptors of fences and semaphores, and what can be shared at all.
 //!
-//! The driver says that it cannot share payloads between processes. Who asks all the same gets a descriptor: none at
-//! all for a sync file, which means "signaled already", or one that leads nowhere.
+//! A descriptor is an empty file of its own, by whose number a payload is found again. That works inside one process;
+//! in another one an import is a payload of its own. A sync file is none at all, which means "signaled already".
 
+use std::collections::BTreeMap;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use lavascope_abi::*;
 
@@ -12,62 +14,152 @@ use crate::c::C;
 use crate::engine;
 use crate::sync::{FENCES, SEMAPHORES};
 
+/// Payloads that were exported, by the number of their file.
+type Exported<T> = Mutex<BTreeMap<u64, Weak<T>>>;
+
+static EXPORTED_FENCES: Exported<engine::Fence> = Mutex::new(BTreeMap::new());
+static EXPORTED_SEMAPHORES: Exported<engine::Semaphore> = Mutex::new(BTreeMap::new());
+
 pub(crate) fn get_fence_fd_khr(c: C<'_>, call: &GetFenceFdKHRParams) -> Result {
     let Some(info) = c.get(call.p_get_fd_info) else { return Result::ERROR_UNKNOWN };
+    let Some(fence) = FENCES.get(info.fence.0) else { return Result::ERROR_UNKNOWN };
     if info.handle_type.0 == ExternalFenceHandleTypeFlags::SYNC_FD.0 {
-        if let Some(it) = FENCES.get(info.fence.0) {
-            it.is_signaled.store(false, Ordering::Release);
-        }
+        fence.is_signaled.store(false, Ordering::Release);
         c.put(call.p_fd, -1);
         return Result::SUCCESS;
     }
-    give_fd(c, call.p_fd)
+    give_fd(c, call.p_fd, &EXPORTED_FENCES, Arc::downgrade(&fence))
 }
 
 pub(crate) fn get_semaphore_fd_khr(c: C<'_>, call: &GetSemaphoreFdKHRParams) -> Result {
     let Some(info) = c.get(call.p_get_fd_info) else { return Result::ERROR_UNKNOWN };
+    let Some(semaphore) = SEMAPHORES.get(info.semaphore.0) else { return Result::ERROR_UNKNOWN };
     if info.handle_type.0 == ExternalSemaphoreHandleTypeFlags::SYNC_FD.0 {
-        if let Some(it) = SEMAPHORES.get(info.semaphore.0).filter(|it| !it.is_timeline) {
-            it.value.store(0, Ordering::Release);
+        if !semaphore.is_timeline {
+            semaphore.value.store(0, Ordering::Release);
         }
         c.put(call.p_fd, -1);
         return Result::SUCCESS;
     }
-    give_fd(c, call.p_fd)
+    give_fd(c, call.p_fd, &EXPORTED_SEMAPHORES, Arc::downgrade(&semaphore))
 }
 
-fn give_fd(c: C<'_>, to: Ptr<i32>) -> Result {
-    match rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC) {
-        Ok(fd) => c.put(to, fd.into_raw_fd()),
-        Err(_) => return Result::ERROR_TOO_MANY_OBJECTS,
-    }
+fn give_fd<T>(c: C<'_>, to: Ptr<i32>, exported: &Exported<T>, payload: Weak<T>) -> Result {
+    let file = rustix::fs::memfd_create(c"lavascope", rustix::fs::MemfdFlags::CLOEXEC);
+    let number = file.as_ref().ok().and_then(number_of);
+    let (Ok(file), Some(number)) = (file, number) else { return Result::ERROR_TOO_MANY_OBJECTS };
+    let mut exported = exported.lock().unwrap_or_else(PoisonError::into_inner);
+    exported.retain(|_, it| it.strong_count() > 0);
+    exported.insert(number, payload);
+    c.put(to, file.into_raw_fd());
     Result::SUCCESS
+}
+
+/// Forgets exported payloads that are gone. An empty map still has memory, which an unloaded driver would lose.
+pub(crate) fn forget_what_is_gone() {
+    fn clean<T>(exported: &Exported<T>) {
+        let mut exported = exported.lock().unwrap_or_else(PoisonError::into_inner);
+        exported.retain(|_, it| it.strong_count() > 0);
+        if exported.is_empty() {
+            *exported = BTreeMap::new();
+        }
+    }
+    clean(&EXPORTED_FENCES);
+    clean(&EXPORTED_SEMAPHORES);
+}
+
+/// The number that tells a file from others.
+fn number_of(file: &OwnedFd) -> Option<u64> {
+    rustix::fs::fstat(file).ok().map(|it| it.st_ino)
+}
+
+/// The payload behind an imported descriptor, which is ours from now on.
+fn take_fd<T>(fd: i32, exported: &Exported<T>) -> Option<Arc<T>> {
+    if fd < 0 {
+        return None;
+    }
+    // SAFETY: the application gives the descriptor away with the import, by the extension's rules.
+    let file = unsafe { OwnedFd::from_raw_fd(fd) };
+    let exported = exported.lock().unwrap_or_else(PoisonError::into_inner);
+    exported.get(&number_of(&file)?)?.upgrade()
 }
 
 pub(crate) fn import_fence_fd_khr(c: C<'_>, call: &ImportFenceFdKHRParams) -> Result {
     let Some(info) = c.get(call.p_import_fence_fd_info) else { return Result::ERROR_UNKNOWN };
-    if let Some(fence) = FENCES.get(info.fence.0) {
-        let is_sync = info.handle_type.0 == ExternalFenceHandleTypeFlags::SYNC_FD.0;
-        engine::change(|| fence.is_signaled.store(is_sync, Ordering::Release));
+    if let Some(payload) = take_fd(info.fd, &EXPORTED_FENCES) {
+        FENCES.replace(info.fence.0, payload);
+    } else if info.handle_type.0 == ExternalFenceHandleTypeFlags::SYNC_FD.0
+        && let Some(fence) = FENCES.get(info.fence.0)
+    {
+        engine::change(|| fence.is_signaled.store(true, Ordering::Release));
     }
-    take_fd(info.fd);
     Result::SUCCESS
 }
 
 pub(crate) fn import_semaphore_fd_khr(c: C<'_>, call: &ImportSemaphoreFdKHRParams) -> Result {
     let Some(info) = c.get(call.p_import_semaphore_fd_info) else { return Result::ERROR_UNKNOWN };
-    let is_sync = info.handle_type.0 == ExternalSemaphoreHandleTypeFlags::SYNC_FD.0;
-    if let Some(semaphore) = SEMAPHORES.get(info.semaphore.0).filter(|_| is_sync) {
+    if let Some(payload) = take_fd(info.fd, &EXPORTED_SEMAPHORES) {
+        SEMAPHORES.replace(info.semaphore.0, payload);
+    } else if info.handle_type.0 == ExternalSemaphoreHandleTypeFlags::SYNC_FD.0
+        && let Some(semaphore) = SEMAPHORES.get(info.semaphore.0)
+    {
         engine::signal(&semaphore, 1);
     }
-    take_fd(info.fd);
     Result::SUCCESS
 }
 
-/// An imported descriptor belongs to the driver.
-pub(crate) fn take_fd(fd: i32) {
-    if fd >= 0 {
-        // SAFETY: the application gives the descriptor away with the import, by the extension's rules.
-        drop(unsafe { OwnedFd::from_raw_fd(fd) });
+/// Memory can be shared through files, and the application's own can be imported.
+pub(crate) fn memory_properties(handle_type: u32) -> ExternalMemoryProperties {
+    let file = ExternalMemoryHandleTypeFlags::OPAQUE_FD.0;
+    let host = ExternalMemoryHandleTypeFlags::HOST_ALLOCATION_EXT.0;
+    let importable = ExternalMemoryFeatureFlags::IMPORTABLE.0;
+    let features = match handle_type {
+        it if it == file => importable | ExternalMemoryFeatureFlags::EXPORTABLE.0,
+        it if it == host => importable,
+        _ => 0,
+    };
+    let same = ExternalMemoryHandleTypeFlags(if features == 0 { 0 } else { handle_type });
+    ExternalMemoryProperties {
+        external_memory_features: ExternalMemoryFeatureFlags(features),
+        export_from_imported_handle_types: ExternalMemoryHandleTypeFlags(same.0 & file),
+        compatible_handle_types: same,
     }
+}
+
+pub(crate) fn get_physical_device_external_buffer_properties(
+    c: C<'_>,
+    call: &GetPhysicalDeviceExternalBufferPropertiesParams,
+) {
+    let handle_type = c.get(call.p_external_buffer_info).map_or(0, |it| it.handle_type.0);
+    if let Some(out) = c.get_mut(call.p_external_buffer_properties) {
+        out.external_memory_properties = memory_properties(handle_type);
+    }
+}
+
+pub(crate) fn get_physical_device_external_fence_properties(
+    c: C<'_>,
+    call: &GetPhysicalDeviceExternalFencePropertiesParams,
+) {
+    let handle_type = c.get(call.p_external_fence_info).map_or(0, |it| it.handle_type.0);
+    let known = ExternalFenceHandleTypeFlags::OPAQUE_FD.0 | ExternalFenceHandleTypeFlags::SYNC_FD.0;
+    let Some(out) = c.get_mut(call.p_external_fence_properties) else { return };
+    let same = ExternalFenceHandleTypeFlags(handle_type & known);
+    let both = ExternalFenceFeatureFlags::EXPORTABLE.0 | ExternalFenceFeatureFlags::IMPORTABLE.0;
+    out.export_from_imported_handle_types = same;
+    out.compatible_handle_types = same;
+    out.external_fence_features = ExternalFenceFeatureFlags(if same.0 == 0 { 0 } else { both });
+}
+
+pub(crate) fn get_physical_device_external_semaphore_properties(
+    c: C<'_>,
+    call: &GetPhysicalDeviceExternalSemaphorePropertiesParams,
+) {
+    let handle_type = c.get(call.p_external_semaphore_info).map_or(0, |it| it.handle_type.0);
+    let known = ExternalSemaphoreHandleTypeFlags::OPAQUE_FD.0 | ExternalSemaphoreHandleTypeFlags::SYNC_FD.0;
+    let Some(out) = c.get_mut(call.p_external_semaphore_properties) else { return };
+    let same = ExternalSemaphoreHandleTypeFlags(handle_type & known);
+    let both = ExternalSemaphoreFeatureFlags::EXPORTABLE.0 | ExternalSemaphoreFeatureFlags::IMPORTABLE.0;
+    out.export_from_imported_handle_types = same;
+    out.compatible_handle_types = same;
+    out.external_semaphore_features = ExternalSemaphoreFeatureFlags(if same.0 == 0 { 0 } else { both });
 }

@@ -27,9 +27,8 @@ const EVERY: u64 = Features::SAMPLED_IMAGE.0
     | Features::HOST_IMAGE_TRANSFER.0
     | Features::COPY_IMAGE_INDIRECT_DST_KHR.0;
 const FILTERED: u64 = Features::SAMPLED_IMAGE_FILTER_LINEAR.0 | Features::SAMPLED_IMAGE_FILTER_MINMAX.0;
-const STORED: u64 = Features::STORAGE_IMAGE.0
-    | Features::STORAGE_READ_WITHOUT_FORMAT.0
-    | Features::STORAGE_WRITE_WITHOUT_FORMAT.0;
+const STORED: u64 =
+    Features::STORAGE_IMAGE.0 | Features::STORAGE_READ_WITHOUT_FORMAT.0 | Features::STORAGE_WRITE_WITHOUT_FORMAT.0;
 const YCBCR: u64 = Features::MIDPOINT_CHROMA_SAMPLES.0
     | Features::COSITED_CHROMA_SAMPLES.0
     | Features::SAMPLED_IMAGE_YCBCR_CONVERSION_LINEAR_FILTER.0
@@ -72,8 +71,7 @@ pub(crate) fn buffer_features(desc: &FormatDesc) -> u64 {
     if desc.is_compressed || is_depth_stencil(desc) || is_ycbcr(desc) {
         return 0;
     }
-    let mut features =
-        Features::VERTEX_BUFFER.0 | Features::UNIFORM_TEXEL_BUFFER.0 | Features::STORAGE_TEXEL_BUFFER.0;
+    let mut features = Features::VERTEX_BUFFER.0 | Features::UNIFORM_TEXEL_BUFFER.0 | Features::STORAGE_TEXEL_BUFFER.0;
     if is_integer(desc) && desc.components.len() == 1 && desc.block_size >= 4 {
         features |= Features::STORAGE_TEXEL_BUFFER_ATOMIC.0;
     }
@@ -143,6 +141,7 @@ unsafe fn clear_alone(at: Ptr<Opaque>, layout: &desc::Layout) {
 struct Question {
     format: Format,
     ty: ImageType,
+    tiling: ImageTiling,
     usage: ImageUsageFlags,
     flags: ImageCreateFlags,
 }
@@ -162,7 +161,8 @@ fn answer(question: &Question, heap_bytes: u64) -> Option<ImageFormatProperties>
         ImageType::_2D => (Extent3D { width: 16384, height: 16384, depth: 1 }, 2048),
         _ => (Extent3D { width: 2048, height: 2048, depth: 2048 }, 1),
     };
-    let is_multisampled = is_flat && !is_cube && !desc.is_compressed && !is_ycbcr(desc);
+    let is_optimal = question.tiling == ImageTiling::OPTIMAL;
+    let is_multisampled = is_optimal && is_flat && !is_cube && !desc.is_compressed && !is_ycbcr(desc);
     let largest = extent.width.max(extent.height).max(extent.depth);
     Some(ImageFormatProperties {
         max_extent: extent,
@@ -187,7 +187,8 @@ pub(crate) fn get_physical_device_image_format_properties(
     c: C<'_>,
     call: &GetPhysicalDeviceImageFormatPropertiesParams,
 ) -> Result {
-    let question = Question { format: call.format, ty: call.type_, usage: call.usage, flags: call.flags };
+    let (format, ty, tiling) = (call.format, call.type_, call.tiling);
+    let question = Question { format, ty, tiling, usage: call.usage, flags: call.flags };
     let heap_bytes = c.physical_device(call.physical_device).settings.heap_bytes;
     let answer = answer(&question, heap_bytes);
     c.put(call.p_image_format_properties, answer.unwrap_or_else(ImageFormatProperties::zeroed));
@@ -201,7 +202,8 @@ pub(crate) fn get_physical_device_image_format_properties2(
     let (Some(info), Some(out)) = (c.get(call.p_image_format_info), c.get_mut(call.p_image_format_properties)) else {
         return Result::ERROR_UNKNOWN;
     };
-    let question = Question { format: info.format, ty: info.type_, usage: info.usage, flags: info.flags };
+    let (format, ty, tiling) = (info.format, info.type_, info.tiling);
+    let question = Question { format, ty, tiling, usage: info.usage, flags: info.flags };
     // SAFETY: the output structure of a valid call.
     unsafe { crate::tabled::clear(call.p_image_format_properties.0, ImageFormatProperties2::layout()) };
     let Some(answer) = answer(&question, c.physical_device(call.physical_device).settings.heap_bytes) else {
@@ -222,7 +224,13 @@ pub(crate) fn get_physical_device_image_format_properties2(
     if let Some(wanted) = c.find::<PhysicalDeviceExternalImageFormatInfo>(info.p_next)
         && wanted.handle_type.0 != 0
     {
-        return Result::ERROR_FORMAT_NOT_SUPPORTED;
+        let external = crate::external::memory_properties(wanted.handle_type.0);
+        if external.external_memory_features.0 == 0 {
+            return Result::ERROR_FORMAT_NOT_SUPPORTED;
+        }
+        if let Some(it) = c.find_mut::<ExternalImageFormatProperties>(out.p_next) {
+            it.external_memory_properties = external;
+        }
     }
     Result::SUCCESS
 }
@@ -263,7 +271,8 @@ mod tests {
     fn common_formats_can_do_what_they_must() {
         let features = |format| find(format).map_or(0, image_features);
         let color = features(Format::R8G8B8A8_UNORM);
-        for needed in [Features::COLOR_ATTACHMENT_BLEND, Features::STORAGE_IMAGE, Features::SAMPLED_IMAGE_FILTER_LINEAR] {
+        for needed in [Features::COLOR_ATTACHMENT_BLEND, Features::STORAGE_IMAGE, Features::SAMPLED_IMAGE_FILTER_LINEAR]
+        {
             assert_ne!(color & needed.0, 0);
         }
         assert_ne!(features(Format::D32_SFLOAT) & Features::DEPTH_STENCIL_ATTACHMENT.0, 0);

@@ -46,7 +46,7 @@ impl Level {
 impl ImageShape {
     pub(crate) fn of(info: &ImageCreateInfo) -> ImageShape {
         let desc = formats::find(info.format);
-        let samples = (info.samples.0 as u32).max(1);
+        let samples = info.samples.0.max(1);
         let mut shape = ImageShape {
             format: info.format,
             mip_levels: info.mip_levels.max(1),

@@ -6,8 +6,11 @@
 //!
 //! The same program sees the same handles, addresses, sizes and results in every run.
 //!
+//! A loader finds it by a manifest, whose text [`manifest`] gives, in `VK_ICD_FILENAMES` or `VK_DRIVER_FILES`.
 //! Settings: `LAVASCOPE_NULL_EXECUTE=transfer` performs copies, fills and updates; `LAVASCOPE_NULL_PROFILE=FILE`
 //! takes away features, extensions and limits that the file does not list.
+//!
+//! Absent on purpose: shaders, rasterization, threads of our own, and other systems than Linux.
 
 #[macro_use]
 mod macros;
@@ -27,6 +30,7 @@ mod external;
 mod formats;
 #[rustfmt::skip]
 mod generated;
+mod host_copy;
 mod image_layout;
 mod images;
 mod instance;

@@ -40,7 +40,7 @@ macro_rules! by_table {
                 let params = $params { $($parameter),* };
                 // SAFETY: these are the parameters of this command, valid as the specification demands.
                 let work = || unsafe { crate::tabled::answer(Command::$command, &params) };
-                fence(stringify!($command), || { work(); Answer::accepted() }, Answer::failed)
+                fence(stringify!($command), || Answer::of(work()), Answer::failed)
             })*
 
             pub(crate) fn by_table(command: Command) -> Option<FnPtr> {

@@ -61,9 +61,11 @@ impl Bytes<'_> {
             return Ok(());
         }
         match value.as_array().filter(|_| field.count > 1) {
-            Some(values) => values.iter().take(field.count as usize).enumerate().try_for_each(|(at, value)| {
-                self.value(base + field.at + at as u32 * field.ty.size(), field, value)
-            }),
+            Some(values) => values
+                .iter()
+                .take(field.count as usize)
+                .enumerate()
+                .try_for_each(|(at, value)| self.value(base + field.at + at as u32 * field.ty.size(), field, value)),
             None => self.value(base + field.at, field, value),
         }
     }

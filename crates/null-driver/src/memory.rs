@@ -139,6 +139,7 @@ fn make(c: C<'_>, info: &MemoryAllocateInfo) -> std::result::Result<Memory, Resu
     let imported = c.find::<ImportMemoryFdInfoKHR>(info.p_next).filter(|it| it.handle_type.0 != 0);
     let is_exported = c.find::<ExportMemoryAllocateInfo>(info.p_next).is_some_and(|it| it.handle_types.0 != 0);
     let file = match imported {
+        Some(it) if it.fd < 0 => return Err(Result::ERROR_INVALID_EXTERNAL_HANDLE),
         // SAFETY: the application gives the descriptor away with the import, by the extension's rules.
         Some(it) => Some(unsafe { OwnedFd::from_raw_fd(it.fd) }),
         None if is_exported => Some(new_file(size)?),

@@ -42,10 +42,7 @@ impl<T> Table<T> {
     }
 
     pub(crate) fn add(&self, item: T) -> u64 {
-        self.add_shared(Arc::new(item))
-    }
-
-    pub(crate) fn add_shared(&self, item: Arc<T>) -> u64 {
+        let item = Arc::new(item);
         let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
         let at = match slots.free.pop() {
             Some(at) => at,
@@ -66,6 +63,15 @@ impl<T> Table<T> {
         let at = self.place(handle)?;
         let slot = slots.items.get(at)?;
         slot.item.clone().filter(|_| slot.uses == uses(handle))
+    }
+
+    /// Puts another object behind a handle.
+    pub(crate) fn replace(&self, handle: u64, item: Arc<T>) {
+        let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+        let slot = self.place(handle).and_then(|at| slots.items.get_mut(at));
+        if let Some(slot) = slot.filter(|it| it.uses == uses(handle) && it.item.is_some()) {
+            slot.item = Some(item);
+        }
     }
 
     pub(crate) fn remove(&self, handle: u64) -> Option<Arc<T>> {

@@ -177,7 +177,8 @@ pub(crate) fn get_physical_device_calibrateable_time_domains_khr(
     c: C<'_>,
     call: &GetPhysicalDeviceCalibrateableTimeDomainsKHRParams,
 ) -> Result {
-    let domains = [TimeDomainKHR::DEVICE_KHR, TimeDomainKHR::CLOCK_MONOTONIC_KHR, TimeDomainKHR::CLOCK_MONOTONIC_RAW_KHR];
+    let domains =
+        [TimeDomainKHR::DEVICE_KHR, TimeDomainKHR::CLOCK_MONOTONIC_KHR, TimeDomainKHR::CLOCK_MONOTONIC_RAW_KHR];
     c.enumerate_values(call.p_time_domain_count, call.p_time_domains, &domains)
 }
 

@@ -63,7 +63,8 @@ pub(crate) fn get_pipeline_binary_data_khr(c: C<'_>, call: &GetPipelineBinaryDat
     put_key(c.get_mut(call.p_pipeline_binary_key));
     let Some(size) = c.get_mut(call.p_pipeline_binary_data_size) else { return Result::ERROR_UNKNOWN };
     let is_too_small = !call.p_pipeline_binary_data.is_null() && *size < 16;
-    let result = c.give_bytes(call.p_pipeline_binary_data_size, call.p_pipeline_binary_data.cast(), b"lavascope-binary");
+    let result =
+        c.give_bytes(call.p_pipeline_binary_data_size, call.p_pipeline_binary_data.cast(), b"lavascope-binary");
     if is_too_small {
         *size = 16;
         return Result::ERROR_NOT_ENOUGH_SPACE_KHR;
@@ -90,9 +91,8 @@ pub(crate) fn get_shader_module_create_info_identifier_ext(
 ) {
     let Some(info) = c.get(call.p_create_info) else { return };
     let words = c.slice(info.p_code, info.code_size as usize / 4);
-    let sum = words.iter().fold(0xcbf2_9ce4_8422_2325, |sum: u64, it| {
-        (sum ^ u64::from(*it)).wrapping_mul(0x100_0000_01b3)
-    });
+    let sum =
+        words.iter().fold(0xcbf2_9ce4_8422_2325, |sum: u64, it| (sum ^ u64::from(*it)).wrapping_mul(0x100_0000_01b3));
     put_identifier(c.get_mut(call.p_identifier), sum);
 }
 

@@ -131,5 +131,6 @@ pub(crate) fn get_query_pool_results(c: C<'_>, call: &GetQueryPoolResultsParams)
             to.copy_from_slice(bytes);
         }
     });
-    if are_all || is_waiting { Result::SUCCESS } else { Result::NOT_READY }
+    let is_content = is_waiting || call.flags.0 & QueryResultFlags::PARTIAL.0 != 0;
+    if are_all || is_content { Result::SUCCESS } else { Result::NOT_READY }
 }

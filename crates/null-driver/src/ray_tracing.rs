@@ -52,10 +52,7 @@ pub(crate) fn get_acceleration_structure_device_address_khr(
     found.map_or(0, |it| it.address)
 }
 
-pub(crate) fn get_acceleration_structure_handle_nv(
-    c: C<'_>,
-    call: &GetAccelerationStructureHandleNVParams,
-) -> Result {
+pub(crate) fn get_acceleration_structure_handle_nv(c: C<'_>, call: &GetAccelerationStructureHandleNVParams) -> Result {
     let bytes = call.acceleration_structure.0.to_le_bytes();
     let out = c.slice_mut(call.p_data.cast::<u8>(), call.data_size);
     let size = out.len().min(bytes.len());
@@ -74,10 +71,7 @@ fn put_sizes(c: C<'_>, to: Ptr<AccelerationStructureBuildSizesInfoKHR>, primitiv
     out.update_scratch_size = size_for(primitives / 4);
 }
 
-pub(crate) fn get_acceleration_structure_build_sizes_khr(
-    c: C<'_>,
-    call: &GetAccelerationStructureBuildSizesKHRParams,
-) {
+pub(crate) fn get_acceleration_structure_build_sizes_khr(c: C<'_>, call: &GetAccelerationStructureBuildSizesKHRParams) {
     let geometries = c.get(call.p_build_info).map_or(0, |it| it.geometry_count);
     let counts = c.slice(call.p_max_primitive_counts, geometries);
     put_sizes(c, call.p_size_info, counts.iter().map(|it| u64::from(*it)).sum());

@@ -13,8 +13,12 @@ const FORMATS: [Format; 6] = [
     Format::A2B10G10R10_UNORM_PACK32,
     Format::R16G16B16A16_SFLOAT,
 ];
-const MODES: [PresentModeKHR; 4] =
-    [PresentModeKHR::FIFO_KHR, PresentModeKHR::MAILBOX_KHR, PresentModeKHR::IMMEDIATE_KHR, PresentModeKHR::FIFO_RELAXED_KHR];
+const MODES: [PresentModeKHR; 4] = [
+    PresentModeKHR::FIFO_KHR,
+    PresentModeKHR::MAILBOX_KHR,
+    PresentModeKHR::IMMEDIATE_KHR,
+    PresentModeKHR::FIFO_RELAXED_KHR,
+];
 /// The swapchain decides how large it is.
 const ANY_EXTENT: Extent2D = Extent2D { width: u32::MAX, height: u32::MAX };
 const IMAGES_MIN: u32 = 2;

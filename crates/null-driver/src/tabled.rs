@@ -1,24 +1,34 @@
 //! Answering a command from its description alone: handles are handed out, enumerations are empty, structures zero.
 
-use lavascope_abi::desc::{Direction, Field, Layout, Len, Place, Pointer, Target, Ty};
-use lavascope_abi::{Command, Structure, structure_by_type};
+use lavascope_abi::desc::{Blob, Direction, Field, Layout, Len, Place, Pointer, Target, Ty};
+use lavascope_abi::{Command, HandleType, Result, Structure, structure_by_type};
 
 use crate::objects::next_handle;
 
-/// Writes every output of a call.
+/// Writes every output of a call, and says how it went: what could have been deferred was done at once.
 ///
 /// # Safety
 ///
 /// `params` must be valid parameters of `command`.
-pub(crate) unsafe fn answer<T: Structure>(command: Command, params: &T) {
+pub(crate) unsafe fn answer<T: Structure>(command: Command, params: &T) -> Result {
     let layout = command.desc().parameters;
     let base = std::ptr::from_ref(params).expose_provenance() as u64;
+    let mut result = Result::SUCCESS;
     for field in layout.fields {
-        if let Ty::Pointer(pointer) = &field.ty {
+        match &field.ty {
             // SAFETY: the caller says so.
-            unsafe { output(layout, base, field, pointer) };
+            Ty::Pointer(pointer) => unsafe { output(layout, base, field, pointer) },
+            Ty::Handle(HandleType::DeferredOperationKHR) if field.name == "deferredOperation" => {
+                // SAFETY: the handle lies in the parameters.
+                let operation = unsafe { read(base + u64::from(field.at), 8) };
+                if operation != 0 {
+                    result = Result::OPERATION_NOT_DEFERRED_KHR;
+                }
+            }
+            _ => {}
         }
     }
+    result
 }
 
 /// # Safety
@@ -142,6 +152,8 @@ fn element_size(target: &Target) -> u64 {
     match target {
         Target::Values(ty) => u64::from(ty.size()),
         Target::Struct(layout) => u64::from(layout.size),
+        // As large as the properties say.
+        Target::Blob(Blob::OpaqueCaptureDescriptor) => 8,
         Target::Handle(_) | Target::Pointer(_) | Target::Opaque => 8,
         Target::Text | Target::Blob(_) | Target::Template | Target::AnyStruct => 1,
     }

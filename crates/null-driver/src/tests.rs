@@ -2,6 +2,7 @@
 
 mod creation;
 mod execution;
+mod extras;
 mod objects;
 mod synchronization;
 mod world;

@@ -1,6 +1,6 @@
 //! Copies, fills and updates that are really performed, with `execute=transfer`.
 //!
-//! Not performed, in silence: anything with a resource without memory (sparse ones among them), with formats of
+//! Not performed, in silence: blits, resolves and other clears; anything with a resource without memory (sparse ones among them), with formats of
 //! depth and stencil together, copies of multisampled images through buffers, and clears of formats that share
 //! exponents or have small floats.
 
@@ -57,7 +57,8 @@ impl Transfer {
             Transfer::Images { from, to, regions } => regions.iter().for_each(|it| copy_images(from, to, it)),
             Transfer::Clear { image, color, ranges } => ranges.iter().for_each(|it| clear(image, *color, it)),
             Transfer::Results(it) => {
-                it.pool.results(it.queries.clone(), it.stride, it.flags, |at, bytes| write(&it.to, it.offset + at, bytes));
+                it.pool
+                    .results(it.queries.clone(), it.stride, it.flags, |at, bytes| write(&it.to, it.offset + at, bytes));
             }
         }
     }
@@ -122,34 +123,58 @@ fn is_simple(image: &ImageData) -> bool {
     desc.is_some_and(|it| !(formats::is_depth_stencil(it) && it.components.len() > 1))
 }
 
-fn copy_buffer_image(way: Way, buffer: &BufferData, image: &ImageData, region: &BufferImageCopy) {
-    let (Some(linear), Some(texels)) = (buffer.binding(), image.binding()) else { return };
+/// Texels of an image and how they lie outside of it.
+pub(crate) struct Region {
+    pub(crate) at: ImageSubresourceLayers,
+    pub(crate) offset: Offset3D,
+    pub(crate) extent: Extent3D,
+    /// Zero where rows and slices lie densely.
+    pub(crate) row_length: u32,
+    pub(crate) image_height: u32,
+}
+
+/// Visits each row of a region with its offset outside the image, its offset inside, and its size.
+pub(crate) fn rows(image: &ImageData, region: &Region, mut visit: impl FnMut(u64, u64, u64)) {
     if !is_simple(image) || image.shape.samples > 1 {
         return;
     }
-    let at = &region.image_subresource;
-    let plane = image.shape.plane(at.aspect_mask);
-    let window = Window::new(plane, region.image_offset, region.image_extent);
+    let plane = image.shape.plane(region.at.aspect_mask);
+    let window = Window::new(plane, region.offset, region.extent);
     let [x, y, _] = plane.block_extent;
     let or = |given: u32, block: u32, blocks: u64| if given == 0 { blocks } else { u64::from(given.div_ceil(block)) };
-    let row_pitch = or(region.buffer_row_length, x, window.count[0]) * plane.block_size;
-    let slice_pitch = or(region.buffer_image_height, y, window.count[1]) * row_pitch;
-    for layer in 0..at.layer_count.min(image.shape.array_layers) {
-        let level = plane.level(at.mip_level, at.base_array_layer + layer);
+    let row_pitch = or(region.row_length, x, window.count[0]) * plane.block_size;
+    let slice_pitch = or(region.image_height, y, window.count[1]) * row_pitch;
+    let left = image.shape.array_layers.saturating_sub(region.at.base_array_layer);
+    for layer in 0..region.at.layer_count.min(left) {
+        let level = plane.level(region.at.mip_level, region.at.base_array_layer + layer);
         for (z, y) in (0..window.count[2]).flat_map(|z| (0..window.count[1]).map(move |y| (z, y))) {
             let slice = u64::from(layer) * window.count[2] + z;
-            let in_buffer = linear.offset + region.buffer_offset + slice * slice_pitch + y * row_pitch;
-            let Some(row) = window.row(&level, plane.block_size, y, z) else { continue };
-            let (in_image, size) = (texels.offset + row, window.count[0] * plane.block_size);
-            match way {
-                Way::ToImage => copy(&linear.memory, in_buffer, &texels.memory, in_image, size),
-                Way::ToBuffer => copy(&texels.memory, in_image, &linear.memory, in_buffer, size),
+            if let Some(inside) = window.row(&level, plane.block_size, y, z) {
+                visit(slice * slice_pitch + y * row_pitch, inside, window.count[0] * plane.block_size);
             }
         }
     }
 }
 
-fn copy_images(from: &ImageData, to: &ImageData, region: &ImageCopy) {
+fn copy_buffer_image(way: Way, buffer: &BufferData, image: &ImageData, it: &BufferImageCopy) {
+    let (Some(linear), Some(texels)) = (buffer.binding(), image.binding()) else { return };
+    let region = Region {
+        at: it.image_subresource,
+        offset: it.image_offset,
+        extent: it.image_extent,
+        row_length: it.buffer_row_length,
+        image_height: it.buffer_image_height,
+    };
+    rows(image, &region, |outside, inside, size| {
+        let (in_buffer, in_image) = (linear.offset + it.buffer_offset + outside, texels.offset + inside);
+        match way {
+            Way::ToImage => copy(&linear.memory, in_buffer, &texels.memory, in_image, size),
+            Way::ToBuffer => copy(&texels.memory, in_image, &linear.memory, in_buffer, size),
+        }
+    });
+}
+
+pub(crate) fn copy_images(from: &ImageData, to: &ImageData, region: &ImageCopy) {
     let (Some(source), Some(target)) = (from.binding(), to.binding()) else { return };
     let (src, dst) = (&region.src_subresource, &region.dst_subresource);
     let (src_plane, dst_plane) = (from.shape.plane(src.aspect_mask), to.shape.plane(dst.aspect_mask));
@@ -261,6 +286,16 @@ pub(crate) fn cmd_copy_image_to_buffer2(c: C<'_>, call: &CmdCopyImageToBuffer2Pa
     record(c, call.command_buffer, buffer_image(Way::ToBuffer, info.dst_buffer, info.src_image, regions));
 }
 
+pub(crate) fn narrow_image(it: &ImageCopy2) -> ImageCopy {
+    ImageCopy {
+        src_subresource: it.src_subresource,
+        src_offset: it.src_offset,
+        dst_subresource: it.dst_subresource,
+        dst_offset: it.dst_offset,
+        extent: it.extent,
+    }
+}
+
 fn images(from: Image, to: Image, regions: Vec<ImageCopy>) -> Option<Transfer> {
     Some(Transfer::Images { from: IMAGES.get(from.0)?, to: IMAGES.get(to.0)?, regions })
 }
@@ -272,14 +307,7 @@ pub(crate) fn cmd_copy_image(c: C<'_>, call: &CmdCopyImageParams) {
 
 pub(crate) fn cmd_copy_image2(c: C<'_>, call: &CmdCopyImage2Params) {
     let Some(info) = c.get(call.p_copy_image_info) else { return };
-    let one = |it: &ImageCopy2| ImageCopy {
-        src_subresource: it.src_subresource,
-        src_offset: it.src_offset,
-        dst_subresource: it.dst_subresource,
-        dst_offset: it.dst_offset,
-        extent: it.extent,
-    };
-    let regions = c.slice(info.p_regions, info.region_count).iter().map(one).collect();
+    let regions = c.slice(info.p_regions, info.region_count).iter().map(narrow_image).collect();
     record(c, call.command_buffer, images(info.src_image, info.dst_image, regions));
 }
 

@@ -15,9 +15,10 @@ A setting comes from these sources; a later one wins over an earlier one:
 1. its default;
 2. the file `vk_layer_settings.txt`;
 3. the environment;
-4. the application: `VK_EXT_validation_features` and `VK_EXT_validation_flags`, then `VK_EXT_layer_settings`.
+4. the application: `VK_EXT_validation_features` and `VK_EXT_validation_flags`, then `VK_EXT_layer_settings`;
+5. variables named `LAVASCOPE_NAME`.
 
-With the Khronos layer the file and the environment win over `VK_EXT_layer_settings`; here the application has the last word.
+With the Khronos layer the file and the whole environment win over `VK_EXT_layer_settings`.
 
 Where a setting has names of the Khronos layer, those count too; within one source our own name wins.
 A value that cannot be used is reported and changes nothing.
@@ -58,8 +59,9 @@ The first of these is read:
 
 Names are in capitals; the strongest form comes first:
 
-1. `LAVASCOPE_NAME`, `VK_LAYER_LAVASCOPE_INSPECT_NAME`, `VK_LAVASCOPE_INSPECT_NAME`, `VK_INSPECT_NAME`;
-2. with a Khronos name `VK_LAYER_NAME`, `VK_KHRONOS_VALIDATION_NAME`, `VK_VALIDATION_NAME`, `VK_NAME`.
+1. `LAVASCOPE_NAME`, which is stronger than the application too: whoever runs a program has the last word, and `lavascope run` speaks through it;
+2. `VK_LAYER_LAVASCOPE_INSPECT_NAME`, `VK_LAVASCOPE_INSPECT_NAME`, `VK_INSPECT_NAME`;
+3. with a Khronos name `VK_LAYER_NAME`, `VK_KHRONOS_VALIDATION_NAME`, `VK_VALIDATION_NAME`, `VK_NAME`.
 
 An empty variable counts as not set.
 

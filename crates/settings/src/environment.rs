@@ -8,7 +8,7 @@ use crate::problem::Place;
 use crate::resolve::{Collector, Namespace, Rank};
 use crate::table::meaning;
 
-/// Weakest first, whose names follow the prefix, and whether nobody else would use it.
+/// Weakest first, the last stronger than the application itself; whose names follow the prefix, and whether nobody else would use it.
 const PREFIXES: [(&str, Namespace, Owner); 8] = [
     ("VK_", Namespace::Khronos, Owner::Anybody),
     ("VK_VALIDATION_", Namespace::Khronos, Owner::Anybody),
@@ -21,8 +21,13 @@ const PREFIXES: [(&str, Namespace, Owner); 8] = [
 ];
 
 /// Variables of other parts of Lavascope; a `*` stands for anything.
-const OF_OTHER_PARTS: [&str; 4] =
-    ["LAVASCOPE_LAYER_LIBRARY", "LAVASCOPE_BLESS", "LAVASCOPE_NULL_*", "LAVASCOPE_SAMPLE_*"];
+const OF_OTHER_PARTS: [&str; 5] = [
+    "LAVASCOPE_LAYER_LIBRARY",
+    "LAVASCOPE_BLESS",
+    "LAVASCOPE_BENCH_*",
+    "LAVASCOPE_NULL_*",
+    "LAVASCOPE_SAMPLE_*",
+];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
@@ -52,7 +57,8 @@ fn collect_one(name: &str, value: &OsStr, collector: &mut Collector) {
     };
     let found = fitting().find_map(|(at, key, namespace, _)| Some((at, namespace, meaning(namespace, key)?)));
     if let Some((at, namespace, meaning)) = found {
-        return collector.take(namespace, meaning, value, Rank::Environment(at), &place);
+        let rank = if at == PREFIXES.len() - 1 { Rank::Terminal } else { Rank::Environment(at) };
+        return collector.take(namespace, meaning, value, rank, &place);
     }
     let ours = fitting().find(|it| it.3 == Owner::Us && !is_of_other_parts(name));
     if let Some((at, key, ..)) = ours {

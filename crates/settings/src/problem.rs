@@ -44,6 +44,18 @@ pub enum Place {
 }
 
 impl Problem {
+    /// What is wrong and what would be right, without place and severity.
+    pub fn text(&self) -> String {
+        let mut text = on_one_line(&self.message);
+        if !self.allowed.is_empty() {
+            text += &format!("; allowed: {}", self.allowed);
+        }
+        if let Some(it) = &self.suggestion {
+            text += &format!("; did you mean `{it}`?");
+        }
+        text
+    }
+
     pub(crate) fn new(severity: Severity, place: &Place, message: String) -> Problem {
         Problem { severity, place: place.clone(), message, allowed: String::new(), suggestion: None }
     }
@@ -64,14 +76,7 @@ impl fmt::Display for Problem {
             Severity::Warning => "warning",
             Severity::Note => "note",
         };
-        write!(out, "{}: {severity}: {}", self.place, on_one_line(&self.message))?;
-        if !self.allowed.is_empty() {
-            write!(out, "; allowed: {}", self.allowed)?;
-        }
-        match &self.suggestion {
-            Some(it) => write!(out, "; did you mean `{it}`?"),
-            None => Ok(()),
-        }
+        write!(out, "{}: {severity}: {}", self.place, self.text())
     }
 }
 

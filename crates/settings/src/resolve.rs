@@ -40,6 +40,8 @@ pub(crate) enum Rank {
     /// An earlier element wins, in `VK_EXT_validation_features` and the like as well as in `VK_EXT_layer_settings`.
     Features(Reverse<usize>),
     LayerSettings(Namespace, Reverse<usize>),
+    /// `LAVASCOPE_…`: the word of whoever runs the program, which stands over what is built into it.
+    Terminal,
 }
 
 /// What was decided on one setting.

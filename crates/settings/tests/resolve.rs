@@ -227,6 +227,9 @@ fn a_stronger_source_wins() {
     let place = "vkCreateInstance: VkLayerSettingsCreateInfoEXT #2 pSettings[0]";
     assert_eq!(settings.explain()[0], ("sync", "on".to_owned(), place.to_owned()));
     assert_eq!(settings.print, Some(Output::File("variable".into())));
+    // Whoever runs the program has the last word.
+    sources.environment.push(("LAVASCOPE_SYNC".into(), "off".into()));
+    assert!(!resolve(&sources).0.sync);
 }
 
 #[test]

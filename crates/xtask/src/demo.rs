@@ -49,10 +49,10 @@ pub(crate) fn run(root: &Path, wanted: Wanted) -> Result<()> {
     }
     build(root)?;
     let begin = Instant::now();
-    let failed = walk(root, &tour, look)?;
-    println!("\n{} steps in {:.0} s", tour.len(), begin.elapsed().as_secs_f64());
-    if !failed.is_empty() {
-        bail!("these steps failed: {}", failed.join(", "));
+    let walked = walk(root, &tour, look)?;
+    println!("\n{} of {} steps in {:.0} s", walked.ran, tour.len(), begin.elapsed().as_secs_f64());
+    if !walked.failed.is_empty() {
+        bail!("these steps failed: {}", walked.failed.join(", "));
     }
     Ok(())
 }
@@ -137,24 +137,35 @@ fn build(root: &Path) -> Result<()> {
     process::run(root, &cargo(), &arguments)
 }
 
-/// Runs every step and gives the titles of those that failed.
-fn walk(root: &Path, tour: &[Step], look: Look) -> Result<Vec<&'static str>> {
+/// How the tour went.
+#[derive(Default)]
+struct Walked {
+    /// Without those that were left out.
+    ran: usize,
+    /// Their titles.
+    failed: Vec<&'static str>,
+}
+
+fn walk(root: &Path, tour: &[Step], look: Look) -> Result<Walked> {
     // The tour shows the same on every machine, whatever GPU is there.
     let driver = system::lavapipe().context("there is no lavapipe: `apt-get install mesa-vulkan-drivers`")?;
     println!("\nEvery step runs on Mesa's driver for the CPU:");
     println!("$ export VK_DRIVER_FILES={driver} VK_ICD_FILENAMES={driver}");
-    let mut failed = Vec::new();
+    let mut walked = Walked::default();
     for (at, step) in tour.iter().enumerate() {
         println!("\n{}", head(at, tour.len(), step, look));
         let missing: Vec<_> = step.needs.iter().filter(|it| !is_on_path(it.0)).map(|it| it.1).collect();
         if !missing.is_empty() {
             println!("left out; `apt-get install {}` brings what it needs", missing.join(" "));
-        } else if !walk_step(root, step, &driver, look)? {
+            continue;
+        }
+        walked.ran += 1;
+        if !walk_step(root, step, &driver, look)? {
             println!("{}", look.bold("this step failed"));
-            failed.push(step.title);
+            walked.failed.push(step.title);
         }
     }
-    Ok(failed)
+    Ok(walked)
 }
 
 /// Whether all commands of a step succeeded; after one that did not the rest is left out.

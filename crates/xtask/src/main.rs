@@ -1,4 +1,4 @@
-//! The commands contributors run: test, codegen, tidy, bench, fuzz.
+//! The commands contributors run: demo, test, codegen, tidy, bench, fuzz and more.
 //!
 //! The one place where Lavascope uses the network: package managers, for what the tests and the generator need.
 

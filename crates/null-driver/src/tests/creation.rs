@@ -3,7 +3,7 @@
 use lavascope_abi::desc::{Direction, Field, Layout, Len, Level, Pointer, Target, Ty};
 use lavascope_abi::*;
 
-use super::world::World;
+use super::world::{World, out, vk};
 use crate::instance::entry_point;
 use crate::settings::{API_VERSION, Execute};
 
@@ -63,7 +63,7 @@ fn every_creation_succeeds_with_a_handle() {
                 (Ty::Pointer(it), _) => {
                     let layout = if let Target::Struct(layout) = &it.to { Some(*layout) } else { None };
                     memory.push(target(layout));
-                    memory.last().map_or(0, |it| it.as_ptr().expose_provenance() as u64)
+                    memory.last_mut().map_or(0, |it| it.as_mut_ptr().expose_provenance() as u64)
                 }
                 (Ty::Opaque, Level::Device | Level::Instance | Level::PhysicalDevice | Level::Global) => 0,
                 // Counts of arrays.
@@ -97,17 +97,16 @@ fn features_are_all_on_and_limits_are_there() {
     let world = World::new();
     let mut mesh = PhysicalDeviceMeshShaderFeaturesEXT::zeroed();
     let mut ray = PhysicalDeviceRayTracingPipelineFeaturesKHR::zeroed();
-    ray.p_next = Ptr::to(&mesh).cast();
+    ray.p_next = out(&mut mesh).cast();
     let mut features = PhysicalDeviceFeatures2::zeroed();
-    features.p_next = Ptr::to(&ray).cast();
-    super::world::vk!(FnGetPhysicalDeviceFeatures2(world.instance; world.physical, Ptr::to(&features)));
-    mesh.p_next = Ptr::NULL;
+    features.p_next = out(&mut ray).cast();
+    vk!(FnGetPhysicalDeviceFeatures2(world.instance; world.physical, out(&mut features)));
     assert!(features.features.geometry_shader.is_true() && ray.ray_tracing_pipeline.is_true());
     assert!(mesh.mesh_shader.is_true() && mesh.task_shader.is_true());
-    let ray = PhysicalDeviceRayTracingPipelinePropertiesKHR::zeroed();
+    let mut ray = PhysicalDeviceRayTracingPipelinePropertiesKHR::zeroed();
     let mut properties = PhysicalDeviceProperties2::zeroed();
-    properties.p_next = Ptr::to(&ray).cast();
-    super::world::vk!(FnGetPhysicalDeviceProperties2(world.instance; world.physical, Ptr::to(&properties)));
+    properties.p_next = out(&mut ray).cast();
+    vk!(FnGetPhysicalDeviceProperties2(world.instance; world.physical, out(&mut properties)));
     assert_eq!(properties.properties.api_version, API_VERSION);
     assert_eq!(properties.properties.limits.max_image_dimension2_d, 16384);
     assert_eq!(properties.properties.limits.max_compute_work_group_size, [1024, 1024, 64]);

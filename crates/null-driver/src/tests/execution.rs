@@ -2,7 +2,7 @@
 
 use lavascope_abi::*;
 
-use super::world::{MappedBuffer, World, vk};
+use super::world::{MappedBuffer, World, out, vk};
 
 const PRIMARY: CommandBufferLevel = CommandBufferLevel::PRIMARY;
 
@@ -51,7 +51,7 @@ fn secondary_command_buffers_are_executed() {
     assert_eq!(b.read(), b"other sixteen...");
 }
 
-fn image(world: &World, width: u32, height: u32) -> (Image, DeviceMemory) {
+pub(crate) fn image(world: &World, width: u32, height: u32) -> (Image, DeviceMemory) {
     let mut info = ImageCreateInfo::zeroed();
     info.image_type = ImageType::_2D;
     info.format = Format::R8G8B8A8_UNORM;
@@ -59,17 +59,17 @@ fn image(world: &World, width: u32, height: u32) -> (Image, DeviceMemory) {
     info.mip_levels = 1;
     info.array_layers = 1;
     info.samples = SampleCountFlags::_1;
-    let image = Image(0);
-    vk!(FnCreateImage(world.instance; world.device, Ptr::to(&info), Ptr::NULL, Ptr::to(&image)));
-    let needs = MemoryRequirements::zeroed();
-    vk!(FnGetImageMemoryRequirements(world.instance; world.device, image, Ptr::to(&needs)));
+    let mut image = Image(0);
+    vk!(FnCreateImage(world.instance; world.device, Ptr::to(&info), Ptr::NULL, out(&mut image)));
+    let mut needs = MemoryRequirements::zeroed();
+    vk!(FnGetImageMemoryRequirements(world.instance; world.device, image, out(&mut needs)));
     assert!(needs.size >= u64::from(width * height * 4) && needs.memory_type_bits & 1 != 0);
     let memory = world.memory(needs.size);
     vk!(FnBindImageMemory(world.instance; world.device, image, memory, 0));
     (image, memory)
 }
 
-fn whole(width: u32, height: u32) -> BufferImageCopy {
+pub(crate) fn whole(width: u32, height: u32) -> BufferImageCopy {
     let mut region = BufferImageCopy::zeroed();
     region.image_subresource.aspect_mask = ImageAspectFlags::COLOR;
     region.image_subresource.layer_count = 1;

@@ -2,7 +2,7 @@
 
 use lavascope_abi::*;
 
-use super::world::{World, vk};
+use super::world::{World, out, vk};
 use crate::settings::Settings;
 
 #[test]
@@ -25,14 +25,17 @@ fn memory_maps_and_buffers_have_addresses() {
     let mut info = MemoryAllocateInfo::zeroed();
     info.allocation_size = 4096;
     info.p_next = Ptr::to(&wish).cast();
-    let again = DeviceMemory(0);
-    let allocate =
-        || vk!(FnAllocateMemory(world.instance; world.device, Ptr::to(&info), Ptr::NULL, Ptr::to(&again)));
-    assert_eq!(allocate(), Result::SUCCESS);
+    let allocate = || {
+        let mut memory = DeviceMemory(0);
+        let result = vk!(FnAllocateMemory(world.instance; world.device, Ptr::to(&info), Ptr::NULL, out(&mut memory)));
+        (result, memory)
+    };
+    let (result, again) = allocate();
+    assert_eq!(result, Result::SUCCESS);
     of_memory.memory = again;
     let found = vk!(FnGetDeviceMemoryOpaqueCaptureAddress(world.instance; world.device, Ptr::to(&of_memory)));
     assert_eq!(found, memory);
-    assert_eq!(allocate(), Result::ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS);
+    assert_eq!(allocate().0, Result::ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS);
 }
 
 #[test]
@@ -41,9 +44,8 @@ fn heaps_have_an_end() {
     let allocate = |size: u64| {
         let mut info = MemoryAllocateInfo::zeroed();
         info.allocation_size = size;
-        let memory = DeviceMemory(0);
-        let result =
-            vk!(FnAllocateMemory(world.instance; world.device, Ptr::to(&info), Ptr::NULL, Ptr::to(&memory)));
+        let mut memory = DeviceMemory(0);
+        let result = vk!(FnAllocateMemory(world.instance; world.device, Ptr::to(&info), Ptr::NULL, out(&mut memory)));
         (result, memory)
     };
     let (result, first) = allocate(1 << 19);
@@ -65,8 +67,8 @@ fn memory_of_the_application_is_used_as_it_is() {
     info.allocation_size = 8192;
     info.memory_type_index = 1;
     info.p_next = Ptr::to(&import).cast();
-    let memory = DeviceMemory(0);
-    vk!(FnAllocateMemory(world.instance; world.device, Ptr::to(&info), Ptr::NULL, Ptr::to(&memory)));
+    let mut memory = DeviceMemory(0);
+    vk!(FnAllocateMemory(world.instance; world.device, Ptr::to(&info), Ptr::NULL, out(&mut memory)));
     assert_eq!(world.map(memory).cast_const(), own.as_ptr());
     vk!(FnFreeMemory(world.instance; world.device, memory, Ptr::NULL));
 }
@@ -80,22 +82,22 @@ fn descriptor_pools_can_be_exhausted() {
     let mut info = DescriptorSetLayoutCreateInfo::zeroed();
     info.binding_count = 1;
     info.p_bindings = Ptr::to(&binding);
-    let layout = DescriptorSetLayout(0);
-    vk!(FnCreateDescriptorSetLayout(world.instance; world.device, Ptr::to(&info), Ptr::NULL, Ptr::to(&layout)));
+    let mut layout = DescriptorSetLayout(0);
+    vk!(FnCreateDescriptorSetLayout(world.instance; world.device, Ptr::to(&info), Ptr::NULL, out(&mut layout)));
     let size = DescriptorPoolSize { type_: DescriptorType::STORAGE_BUFFER, descriptor_count: 7 };
     let mut info = DescriptorPoolCreateInfo::zeroed();
     info.max_sets = 10;
     info.pool_size_count = 1;
     info.p_pool_sizes = Ptr::to(&size);
-    let pool = DescriptorPool(0);
-    vk!(FnCreateDescriptorPool(world.instance; world.device, Ptr::to(&info), Ptr::NULL, Ptr::to(&pool)));
+    let mut pool = DescriptorPool(0);
+    vk!(FnCreateDescriptorPool(world.instance; world.device, Ptr::to(&info), Ptr::NULL, out(&mut pool)));
     let allocate = || {
         let mut info = DescriptorSetAllocateInfo::zeroed();
         info.descriptor_pool = pool;
         info.descriptor_set_count = 1;
         info.p_set_layouts = Ptr::to(&layout);
-        let set = DescriptorSet(7);
-        let result = vk!(FnAllocateDescriptorSets(world.instance; world.device, Ptr::to(&info), Ptr::to(&set)));
+        let mut set = DescriptorSet(7);
+        let result = vk!(FnAllocateDescriptorSets(world.instance; world.device, Ptr::to(&info), out(&mut set)));
         (result, set)
     };
     let (first, second, third) = (allocate(), allocate(), allocate());
@@ -106,8 +108,8 @@ fn descriptor_pools_can_be_exhausted() {
     assert_eq!(allocate().0, Result::SUCCESS);
     vk!(FnResetDescriptorPool(world.instance; world.device, pool, DescriptorPoolResetFlags(0)));
     assert_eq!((allocate().0, allocate().0), (Result::SUCCESS, Result::SUCCESS));
-    let bytes = 0u64;
-    vk!(FnGetDescriptorSetLayoutSizeEXT(world.instance; world.device, layout, Ptr::to(&bytes)));
+    let mut bytes = 0u64;
+    vk!(FnGetDescriptorSetLayoutSizeEXT(world.instance; world.device, layout, out(&mut bytes)));
     assert_eq!(bytes, 96);
 }
 
@@ -119,12 +121,12 @@ fn swapchain_images_come_in_turn() {
     info.image_format = Format::B8G8R8A8_UNORM;
     info.image_extent = Extent2D { width: 64, height: 64 };
     info.image_array_layers = 1;
-    let swapchain = SwapchainKHR(0);
-    vk!(FnCreateSwapchainKHR(world.instance; world.device, Ptr::to(&info), Ptr::NULL, Ptr::to(&swapchain)));
+    let mut swapchain = SwapchainKHR(0);
+    vk!(FnCreateSwapchainKHR(world.instance; world.device, Ptr::to(&info), Ptr::NULL, out(&mut swapchain)));
     let acquired = world.semaphore(None);
     let acquire = |timeout, semaphore| {
-        let index = 9u32;
-        let to = Ptr::to(&index);
+        let mut index = 9u32;
+        let to = out(&mut index);
         let result =
             vk!(FnAcquireNextImageKHR(world.instance; world.device, swapchain, timeout, semaphore, Fence(0), to));
         (result, index)
@@ -157,13 +159,13 @@ fn swapchain_images_come_in_turn() {
 #[test]
 fn private_data_is_kept_per_object() {
     let world = World::new();
-    let (info, slot) = (PrivateDataSlotCreateInfo::zeroed(), PrivateDataSlot(0));
-    vk!(FnCreatePrivateDataSlot(world.instance; world.device, Ptr::to(&info), Ptr::NULL, Ptr::to(&slot)));
+    let (info, mut slot) = (PrivateDataSlotCreateInfo::zeroed(), PrivateDataSlot(0));
+    vk!(FnCreatePrivateDataSlot(world.instance; world.device, Ptr::to(&info), Ptr::NULL, out(&mut slot)));
     let ty = ObjectType::DEVICE;
     vk!(FnSetPrivateData(world.instance; world.device, ty, world.device.0, slot, 17));
     let get = |handle| {
-        let value = 1u64;
-        vk!(FnGetPrivateData(world.instance; world.device, ty, handle, slot, Ptr::to(&value)));
+        let mut value = 1u64;
+        vk!(FnGetPrivateData(world.instance; world.device, ty, handle, slot, out(&mut value)));
         value
     };
     assert_eq!((get(world.device.0), get(world.device.0 + 1)), (17, 0));
@@ -183,12 +185,12 @@ fn a_profile_takes_extensions_features_and_limits_away() {
         Err(error) => panic!("{error}"),
     }
     let world = World::with(settings);
-    let (count, features) = (0u32, PhysicalDeviceFeatures::zeroed());
-    let (none, to) = (Ptr::NULL, Ptr::to(&count));
+    let (mut count, mut features) = (0u32, PhysicalDeviceFeatures::zeroed());
+    let (none, to) = (Ptr::NULL, out(&mut count));
     vk!(FnEnumerateDeviceExtensionProperties(world.instance; world.physical, none, to, Ptr::NULL));
-    vk!(FnGetPhysicalDeviceFeatures(world.instance; world.physical, Ptr::to(&features)));
-    let properties = PhysicalDeviceProperties::zeroed();
-    vk!(FnGetPhysicalDeviceProperties(world.instance; world.physical, Ptr::to(&properties)));
+    vk!(FnGetPhysicalDeviceFeatures(world.instance; world.physical, out(&mut features)));
+    let mut properties = PhysicalDeviceProperties::zeroed();
+    vk!(FnGetPhysicalDeviceProperties(world.instance; world.physical, out(&mut properties)));
     assert_eq!(count, 1);
     assert!(features.geometry_shader.is_true() && !features.logic_op.is_true());
     assert_eq!(properties.limits.max_image_dimension2_d, 4096);
@@ -197,9 +199,8 @@ fn a_profile_takes_extensions_features_and_limits_away() {
     let mut wanted = PhysicalDeviceFeatures::zeroed();
     wanted.logic_op = Bool32::TRUE;
     info.p_enabled_features = Ptr::to(&wanted);
-    let device = Device(0);
-    let result =
-        vk!(FnCreateDevice(world.instance; world.physical, Ptr::to(&info), Ptr::NULL, Ptr::to(&device)));
+    let mut device = Device(0);
+    let result = vk!(FnCreateDevice(world.instance; world.physical, Ptr::to(&info), Ptr::NULL, out(&mut device)));
     assert_eq!(result, Result::ERROR_FEATURE_NOT_PRESENT);
     drop(world);
     assert!(std::fs::remove_dir_all(&folder).is_ok());

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use lavascope_abi::*;
 
-use super::world::{NOTHING, World, vk};
+use super::world::{NOTHING, World, out, vk};
 
 const PRIMARY: CommandBufferLevel = CommandBufferLevel::PRIMARY;
 
@@ -96,8 +96,8 @@ fn another_thread_wakes_those_who_wait() {
 #[test]
 fn events_hold_a_queue_until_they_are_set() {
     let world = World::new();
-    let (info, event) = (EventCreateInfo::zeroed(), Event(0));
-    vk!(FnCreateEvent(world.instance; world.device, Ptr::to(&info), Ptr::NULL, Ptr::to(&event)));
+    let (info, mut event) = (EventCreateInfo::zeroed(), Event(0));
+    vk!(FnCreateEvent(world.instance; world.device, Ptr::to(&info), Ptr::NULL, out(&mut event)));
     let buffer = world.command_buffer(PRIMARY);
     let stages = PipelineStageFlags::ALL_COMMANDS;
     vk!(FnCmdWaitEvents(world.instance; buffer, 1, Ptr::to(&event), stages, stages, 0, Ptr::NULL, 0, Ptr::NULL, 0, Ptr::NULL));
@@ -116,8 +116,8 @@ fn queries_are_available_after_a_submission() {
     let mut info = QueryPoolCreateInfo::zeroed();
     info.query_type = QueryType::TIMESTAMP;
     info.query_count = 3;
-    let pool = QueryPool(0);
-    vk!(FnCreateQueryPool(world.instance; world.device, Ptr::to(&info), Ptr::NULL, Ptr::to(&pool)));
+    let mut pool = QueryPool(0);
+    vk!(FnCreateQueryPool(world.instance; world.device, Ptr::to(&info), Ptr::NULL, out(&mut pool)));
     let buffer = world.command_buffer(PRIMARY);
     vk!(FnCmdResetQueryPool(world.instance; buffer, pool, 0, 3));
     let stage = PipelineStageFlags::TOP_OF_PIPE;
@@ -125,10 +125,10 @@ fn queries_are_available_after_a_submission() {
     vk!(FnCmdWriteTimestamp(world.instance; buffer, stage, pool, 1));
     let flags = QueryResultFlags(QueryResultFlags::_64.0 | QueryResultFlags::WITH_AVAILABILITY.0);
     let results = |count: u32| {
-        let out = [u64::MAX; 6];
-        let (size, to) = (48, Ptr::to(&out[0]).cast());
+        let mut results = [u64::MAX; 6];
+        let (size, to) = (48, out(&mut results[0]).cast());
         let result = vk!(FnGetQueryPoolResults(world.instance; world.device, pool, 0, count, size, to, 16, flags));
-        (result, out)
+        (result, results)
     };
     let (result, out) = results(1);
     assert_eq!((result, out[0], out[1]), (Result::NOT_READY, u64::MAX, 0));
@@ -139,4 +139,26 @@ fn queries_are_available_after_a_submission() {
     assert_eq!(results(3).0, Result::NOT_READY);
     vk!(FnResetQueryPool(world.instance; world.device, pool, 0, 3));
     assert_eq!(results(1).0, Result::NOT_READY);
+}
+
+/// Four threads hand a token around through one timeline, each on a queue of its own, all submitting ahead.
+#[test]
+fn threads_submit_ahead_of_each_other() {
+    let world = World::new();
+    let timeline = world.semaphore(Some(0));
+    let (threads, turns) = (4u64, 500u64);
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let world = &world;
+            scope.spawn(move || {
+                for turn in 0..turns {
+                    let value = turn * threads + thread;
+                    let queue = world.queues[thread as usize];
+                    world.submit(queue, (timeline, value), &[], (timeline, value + 1), Fence(0));
+                }
+            });
+        }
+    });
+    assert_eq!(vk!(FnDeviceWaitIdle(world.instance; world.device)), Result::SUCCESS);
+    assert_eq!(world.counter(timeline), threads * turns);
 }

@@ -7,6 +7,11 @@ use lavascope_abi::*;
 use crate::settings::{Execute, Settings, for_tests};
 use crate::{vk_icdGetInstanceProcAddr, vk_icdNegotiateLoaderICDInterfaceVersion};
 
+/// Where a command writes to.
+pub(crate) fn out<T>(place: &mut T) -> Ptr<T> {
+    Ptr::new(std::ptr::from_mut(place).expose_provenance() as u64)
+}
+
 /// The address of a function of an instance.
 pub(crate) fn instance_function(instance: Instance, name: &str) -> FnPtr {
     let name = CString::new(name).unwrap_or_default();
@@ -55,23 +60,23 @@ impl World {
         // SAFETY: a number of ours.
         let result = unsafe { vk_icdNegotiateLoaderICDInterfaceVersion(&mut version) };
         assert_eq!((result, version), (Result::SUCCESS, 5));
-        let (info, instance) = (InstanceCreateInfo::zeroed(), Instance(0));
-        let result = vk!(FnCreateInstance(Instance(0); Ptr::to(&info), Ptr::NULL, Ptr::to(&instance)));
+        let (info, mut instance) = (InstanceCreateInfo::zeroed(), Instance(0));
+        let result = vk!(FnCreateInstance(Instance(0); Ptr::to(&info), Ptr::NULL, out(&mut instance)));
         assert_eq!(result, Result::SUCCESS);
-        let (count, physical) = (1u32, PhysicalDevice(0));
-        let result = vk!(FnEnumeratePhysicalDevices(instance; instance, Ptr::to(&count), Ptr::to(&physical)));
+        let (mut count, mut physical) = (1u32, PhysicalDevice(0));
+        let result = vk!(FnEnumeratePhysicalDevices(instance; instance, out(&mut count), out(&mut physical)));
         assert_eq!((result, count), (Result::SUCCESS, 1));
         let device = create_device(instance, physical);
         let queues = (0..7)
             .map(|family| {
-                let queue = Queue(0);
-                vk!(FnGetDeviceQueue(instance; device, family, 0, Ptr::to(&queue)));
+                let mut queue = Queue(0);
+                vk!(FnGetDeviceQueue(instance; device, family, 0, out(&mut queue)));
                 assert_ne!(queue.0, 0);
                 queue
             })
             .collect();
-        let (info, pool) = (CommandPoolCreateInfo::zeroed(), CommandPool(0));
-        vk!(FnCreateCommandPool(instance; device, Ptr::to(&info), Ptr::NULL, Ptr::to(&pool)));
+        let (info, mut pool) = (CommandPoolCreateInfo::zeroed(), CommandPool(0));
+        vk!(FnCreateCommandPool(instance; device, Ptr::to(&info), Ptr::NULL, out(&mut pool)));
         World { instance, physical, device, queues, pool }
     }
 
@@ -80,8 +85,8 @@ impl World {
         info.command_pool = self.pool;
         info.level = level;
         info.command_buffer_count = 1;
-        let buffer = CommandBuffer(0);
-        let result = vk!(FnAllocateCommandBuffers(self.instance; self.device, Ptr::to(&info), Ptr::to(&buffer)));
+        let mut buffer = CommandBuffer(0);
+        let result = vk!(FnAllocateCommandBuffers(self.instance; self.device, Ptr::to(&info), out(&mut buffer)));
         assert_eq!(result, Result::SUCCESS);
         let begin = CommandBufferBeginInfo::zeroed();
         assert_eq!(vk!(FnBeginCommandBuffer(self.instance; buffer, Ptr::to(&begin))), Result::SUCCESS);
@@ -92,10 +97,10 @@ impl World {
     pub(crate) fn buffer(&self, size: u64) -> MappedBuffer {
         let mut info = BufferCreateInfo::zeroed();
         info.size = size;
-        let buffer = Buffer(0);
-        vk!(FnCreateBuffer(self.instance; self.device, Ptr::to(&info), Ptr::NULL, Ptr::to(&buffer)));
-        let needs = MemoryRequirements::zeroed();
-        vk!(FnGetBufferMemoryRequirements(self.instance; self.device, buffer, Ptr::to(&needs)));
+        let mut buffer = Buffer(0);
+        vk!(FnCreateBuffer(self.instance; self.device, Ptr::to(&info), Ptr::NULL, out(&mut buffer)));
+        let mut needs = MemoryRequirements::zeroed();
+        vk!(FnGetBufferMemoryRequirements(self.instance; self.device, buffer, out(&mut needs)));
         let memory = self.memory(needs.size);
         let result = vk!(FnBindBufferMemory(self.instance; self.device, buffer, memory, 0));
         assert_eq!(result, Result::SUCCESS);
@@ -106,17 +111,16 @@ impl World {
         let mut info = MemoryAllocateInfo::zeroed();
         info.allocation_size = size;
         info.memory_type_index = 1;
-        let memory = DeviceMemory(0);
-        let result =
-            vk!(FnAllocateMemory(self.instance; self.device, Ptr::to(&info), Ptr::NULL, Ptr::to(&memory)));
+        let mut memory = DeviceMemory(0);
+        let result = vk!(FnAllocateMemory(self.instance; self.device, Ptr::to(&info), Ptr::NULL, out(&mut memory)));
         assert_eq!(result, Result::SUCCESS);
         memory
     }
 
     pub(crate) fn map(&self, memory: DeviceMemory) -> *mut u8 {
-        let place = Ptr::<Opaque>::NULL;
+        let mut place = Ptr::<Opaque>::NULL;
         let flags = MemoryMapFlags(0);
-        let to = Ptr::to(&place).cast();
+        let to = out(&mut place).cast();
         let result = vk!(FnMapMemory(self.instance; self.device, memory, 0, WHOLE_SIZE, flags, to));
         assert_eq!(result, Result::SUCCESS);
         place.cast::<u8>().as_mut_ptr()
@@ -130,14 +134,14 @@ impl World {
         if timeline.is_some() {
             info.p_next = Ptr::to(&ty).cast();
         }
-        let semaphore = Semaphore(0);
-        vk!(FnCreateSemaphore(self.instance; self.device, Ptr::to(&info), Ptr::NULL, Ptr::to(&semaphore)));
+        let mut semaphore = Semaphore(0);
+        vk!(FnCreateSemaphore(self.instance; self.device, Ptr::to(&info), Ptr::NULL, out(&mut semaphore)));
         semaphore
     }
 
     pub(crate) fn fence(&self) -> Fence {
-        let (info, fence) = (FenceCreateInfo::zeroed(), Fence(0));
-        vk!(FnCreateFence(self.instance; self.device, Ptr::to(&info), Ptr::NULL, Ptr::to(&fence)));
+        let (info, mut fence) = (FenceCreateInfo::zeroed(), Fence(0));
+        vk!(FnCreateFence(self.instance; self.device, Ptr::to(&info), Ptr::NULL, out(&mut fence)));
         fence
     }
 
@@ -146,8 +150,8 @@ impl World {
     }
 
     pub(crate) fn counter(&self, semaphore: Semaphore) -> u64 {
-        let value = 0u64;
-        vk!(FnGetSemaphoreCounterValue(self.instance; self.device, semaphore, Ptr::to(&value)));
+        let mut value = 0u64;
+        vk!(FnGetSemaphoreCounterValue(self.instance; self.device, semaphore, out(&mut value)));
         value
     }
 
@@ -227,8 +231,8 @@ fn create_device(instance: Instance, physical: PhysicalDevice) -> Device {
     let mut info = DeviceCreateInfo::zeroed();
     info.queue_create_info_count = families.len() as u32;
     info.p_queue_create_infos = Ptr::to_slice(&families);
-    let device = Device(0);
-    let result = vk!(FnCreateDevice(instance; physical, Ptr::to(&info), Ptr::NULL, Ptr::to(&device)));
+    let mut device = Device(0);
+    let result = vk!(FnCreateDevice(instance; physical, Ptr::to(&info), Ptr::NULL, out(&mut device)));
     assert_eq!(result, Result::SUCCESS);
     device
 }

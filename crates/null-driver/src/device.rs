@@ -122,6 +122,19 @@ pub(crate) fn device_wait_idle(c: C<'_>, call: &DeviceWaitIdleParams) -> Result 
     Result::SUCCESS
 }
 
+/// A queue for another API: nothing is ever submitted to it.
+pub(crate) fn create_external_compute_queue_nv(c: C<'_>, call: &CreateExternalComputeQueueNVParams) -> Result {
+    let Some(handle) = arena::begin(()) else { return Result::ERROR_OUT_OF_HOST_MEMORY };
+    c.put(call.p_external_queue, ExternalComputeQueueNV(handle));
+    Result::SUCCESS
+}
+
+pub(crate) fn destroy_external_compute_queue_nv(c: C<'_>, call: &DestroyExternalComputeQueueNVParams) {
+    if call.external_queue.0 != 0 {
+        c.end::<()>(call.external_queue.0);
+    }
+}
+
 pub(crate) fn get_device_group_peer_memory_features(c: C<'_>, call: &GetDeviceGroupPeerMemoryFeaturesParams) {
     let all = PeerMemoryFeatureFlags::COPY_SRC.0
         | PeerMemoryFeatureFlags::COPY_DST.0

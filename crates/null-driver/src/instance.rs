@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lavascope_abi::*;
 
+use crate::answer::fence;
 use crate::arena;
 use crate::c::C;
 use crate::extensions::{self, Block, Kind};
@@ -47,7 +48,8 @@ pub unsafe extern "system" fn vk_icdNegotiateLoaderICDInterfaceVersion(version: 
 pub unsafe extern "system" fn vk_icdGetInstanceProcAddr(instance: Instance, name: Ptr<u8>) -> FnPtr {
     // SAFETY: the caller says so.
     let c = unsafe { C::in_call() };
-    get_instance_proc_addr(c, &GetInstanceProcAddrParams { instance, p_name: name })
+    let params = GetInstanceProcAddrParams { instance, p_name: name };
+    fence("_icdGetInstanceProcAddr", || get_instance_proc_addr(c, &params), FnPtr::default)
 }
 
 /// The functions that take a physical device, by name; null for others.
@@ -59,11 +61,12 @@ pub unsafe extern "system" fn vk_icdGetInstanceProcAddr(instance: Instance, name
 pub unsafe extern "system" fn vk_icdGetPhysicalDeviceProcAddr(instance: Instance, name: Ptr<u8>) -> FnPtr {
     // SAFETY: the caller says so.
     let c = unsafe { C::in_call() };
-    let command = c.text(name).to_str().ok().and_then(command_by_name);
-    match command.filter(|it| it.desc().level == desc::Level::PhysicalDevice) {
-        Some(command) => entry_point(command, execute_of(c, instance)),
-        None => FnPtr::default(),
-    }
+    let find = || {
+        let command = c.text(name).to_str().ok().and_then(command_by_name);
+        let command = command.filter(|it| it.desc().level == desc::Level::PhysicalDevice);
+        command.map_or(FnPtr::default(), |it| entry_point(it, execute_of(c, instance)))
+    };
+    fence("_icdGetPhysicalDeviceProcAddr", find, FnPtr::default)
 }
 
 /// The function of a command. Recorded transfers are empty unless they are to be performed.

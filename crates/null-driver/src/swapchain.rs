@@ -191,6 +191,23 @@ fn present_ids<'a>(c: C<'a>, info: &PresentInfoKHR) -> &'a [u64] {
     first.map(|it| c.slice(it.p_present_ids, it.swapchain_count)).unwrap_or_default()
 }
 
+/// Sixty images a second, of which nobody sees any.
+const REFRESH_NANOSECONDS: u64 = 16_666_667;
+
+pub(crate) fn get_refresh_cycle_duration_google(c: C<'_>, call: &GetRefreshCycleDurationGOOGLEParams) -> Result {
+    let duration = RefreshCycleDurationGOOGLE { refresh_duration: REFRESH_NANOSECONDS };
+    c.put(call.p_display_timing_properties, duration);
+    Result::SUCCESS
+}
+
+pub(crate) fn get_swapchain_timing_properties_ext(c: C<'_>, call: &GetSwapchainTimingPropertiesEXTParams) -> Result {
+    let Some(out) = c.get_mut(call.p_swapchain_timing_properties) else { return Result::ERROR_UNKNOWN };
+    out.refresh_duration = REFRESH_NANOSECONDS;
+    out.refresh_interval = REFRESH_NANOSECONDS;
+    c.put(call.p_swapchain_timing_properties_counter, 1);
+    Result::SUCCESS
+}
+
 pub(crate) fn wait_for_present_khr(_: C<'_>, call: &WaitForPresentKHRParams) -> Result {
     wait_for_present(call.swapchain, call.present_id, call.timeout)
 }

@@ -5,6 +5,7 @@ use lavascope_abi::*;
 
 use super::world::{World, out, vk};
 use crate::instance::entry_point;
+use crate::properties::Limit;
 use crate::settings::{API_VERSION, Execute};
 
 /// Calls a command with up to eight parameters of a word each, which is how integers and pointers are passed here.
@@ -113,4 +114,67 @@ fn features_are_all_on_and_limits_are_there() {
     assert_eq!(properties.properties.limits.min_texel_offset, -8);
     assert_eq!(properties.properties.limits.point_size_range, [1.0, 2047.9375]);
     assert_eq!((ray.shader_group_handle_size, ray.shader_group_base_alignment), (32, 64));
+}
+
+/// Memory for a structure, with its type set.
+fn structure(layout: &Layout) -> Vec<u64> {
+    let mut words = vec![0; layout.size.div_ceil(8) as usize];
+    words[0] = u64::from(layout.s_type_raw as u32);
+    words
+}
+
+fn number(words: &[u64], at: u32) -> u32 {
+    (words[at as usize / 8] >> (at % 8 * 8)) as u32
+}
+
+#[test]
+fn every_feature_of_every_structure_is_on() {
+    let world = World::new();
+    let mut count = 0;
+    for layout in STRUCTURES.iter().filter(|it| it.name.contains("Features") && it.s_type().is_some()) {
+        let is_ours = layout.name.starts_with("VkPhysicalDevice") && layout.name != "VkPhysicalDeviceFeatures2";
+        if !is_ours {
+            continue;
+        }
+        let mut words = structure(layout);
+        let mut features = PhysicalDeviceFeatures2::zeroed();
+        features.p_next = out(&mut words[0]).cast();
+        vk!(FnGetPhysicalDeviceFeatures2(world.instance; world.physical, out(&mut features)));
+        for field in layout.fields.iter().filter(|it| matches!(it.ty, Ty::Bool32)) {
+            assert_eq!(number(&words, field.at), 1, "{}.{}", layout.name, field.name);
+            count += 1;
+        }
+    }
+    assert!(count > 500, "{count}");
+}
+
+#[test]
+fn no_limit_is_left_at_zero() {
+    let world = World::new();
+    let zero = ["splitBarrierReservedSharedMemory", "cooperativeMatrixWorkgroupScopeReservedSharedMemory"];
+    let none = ["numMetrics", "computeCapabilityMinor"];
+    let mut count = 0;
+    for (name, limits) in crate::generated::limits::LIMITS {
+        let Some(layout) = structure_by_name(name).filter(|it| it.s_type().is_some()) else { continue };
+        let mut words = structure(layout);
+        let mut properties = PhysicalDeviceProperties2::zeroed();
+        properties.p_next = out(&mut words[0]).cast();
+        vk!(FnGetPhysicalDeviceProperties2(world.instance; world.physical, out(&mut properties)));
+        for (member, limit) in *limits {
+            let field = layout.fields.iter().find(|it| it.name == *member);
+            let has_values = |it: &&Field| match it.ty {
+                Ty::Flags(desc) => !desc.values.is_empty(),
+                Ty::U32 | Ty::U64 => true,
+                _ => false,
+            };
+            let Some(field) = field.filter(has_values) else { continue };
+            let is_limited = matches!(limit, Limit::Max | Limit::Min | Limit::Mask | Limit::Bits);
+            if !is_limited || zero.contains(member) || none.contains(member) {
+                continue;
+            }
+            assert_ne!(number(&words, field.at) | number(&words, field.at + field.ty.size() - 4), 0, "{name}.{member}");
+            count += 1;
+        }
+    }
+    assert!(count > 300, "{count}");
 }

@@ -1,0 +1,119 @@
+//! What is recorded into command buffers.
+
+use crate::{Area, AttachmentView, CommandBufferId, EventId, Region, RenderPassId, Rendering, ResourceId};
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CommandBuffer {
+    pub is_secondary: bool,
+    pub commands: Vec<Command>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// An action command: a draw, a dispatch, a copy, a clear. Its own accesses never conflict with each other.
+    Action(Vec<Access>),
+    Barrier(Barrier),
+    SetEvent(SetEvent),
+    ResetEvent {
+        event: EventId,
+        stages: u64,
+    },
+    WaitEvents(WaitEvents),
+    BeginRenderPass {
+        pass: RenderPassId,
+        views: Vec<AttachmentView>,
+        area: Area,
+    },
+    NextSubpass,
+    EndRenderPass,
+    BeginRendering(Rendering),
+    EndRendering,
+    Execute(Vec<CommandBufferId>),
+}
+
+/// One use of a part of a resource.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Access {
+    pub resource: ResourceId,
+    pub region: Region,
+    /// One bit of `VkPipelineStageFlags2` that is no group of stages.
+    pub stage: u64,
+    /// One bit of `VkAccessFlags2` that is no group of accesses.
+    pub access: u64,
+    pub order: RasterOrder,
+}
+
+/// Whether the order of fragments covers an access.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum RasterOrder {
+    #[default]
+    None,
+    Color,
+    DepthStencil,
+}
+
+/// The four masks of a dependency, as the application gave them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Scope {
+    pub src_stages: u64,
+    pub src_access: u64,
+    pub dst_stages: u64,
+    pub dst_access: u64,
+}
+
+/// One memory dependency of a barrier command.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dependency {
+    pub scope: Scope,
+    pub what: What,
+}
+
+/// What a dependency is about.
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// Everything.
+    Memory,
+    /// A part of a resource, as it is.
+    Resource { resource: ResourceId, region: Region },
+    /// A part of an image, which changes its layout.
+    Transition { resource: ResourceId, region: Region },
+    /// A part of a resource that goes to another queue family, with its layout changed or not.
+    Ownership { resource: ResourceId, region: Region, ownership: Ownership },
+}
+
+/// The two halves of a transfer have equal values but for their masks; which half it is depends on the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ownership {
+    pub src_family: u32,
+    pub dst_family: u32,
+    pub is_transition: bool,
+}
+
+/// `vkCmdPipelineBarrier` and its successor.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Barrier {
+    /// Version 1: one pair of stage masks for the command; the stages in the dependencies are not looked at.
+    One { src_stages: u64, dst_stages: u64, dependencies: Vec<Dependency> },
+    /// Version 2: each dependency stands for itself.
+    Two { dependencies: Vec<Dependency> },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum SetEvent {
+    One { event: EventId, stages: u64 },
+    Two { event: EventId, dependencies: Vec<Dependency> },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum WaitEvents {
+    One {
+        events: Vec<EventId>,
+        src_stages: u64,
+        dst_stages: u64,
+        dependencies: Vec<Dependency>,
+    },
+    /// Each event with the dependencies that it was set with.
+    Two {
+        events: Vec<(EventId, Vec<Dependency>)>,
+    },
+}

@@ -1,0 +1,73 @@
+//! What a program asks of its devices, as accesses and dependencies: what hazards are found in.
+//!
+//! Vulkan has hundreds of commands; for synchronization they are a few things: accesses to parts of resources,
+//! dependencies between them, and the ways in which command buffers get onto queues. `state` makes this form out of
+//! records, `scenario` out of text, `sim` out of random numbers; the engine in `sync` and the oracle in `sim` both
+//! read it, and share nothing else.
+//!
+//! Masks are those of the application, `VkPipelineStageFlags2` and `VkAccessFlags2`, before any expansion. Regions are
+//! in the words of the API: bytes of buffers, texels of image subresources.
+
+#![forbid(unsafe_code)]
+
+mod command;
+mod hazard;
+mod region;
+mod render_pass;
+mod resource;
+mod step;
+
+pub use command::{
+    Access, Barrier, Command, CommandBuffer, Dependency, Ownership, RasterOrder, Scope, SetEvent, WaitEvents, What,
+};
+pub use hazard::{At, Found, HazardKind, Place};
+pub use region::{Area, Components, ImageRegion, Region};
+pub use render_pass::{
+    Attachment, AttachmentKind, AttachmentView, LoadOp, RenderPass, Rendering, RenderingAttachment, Resolve, StoreOp,
+    Subpass, SubpassDependency,
+};
+pub use resource::{Binding, Image, Resource, ResourceKind, Tiling};
+pub use step::{Batch, Point, Signal, Step, Wait};
+
+/// Newtypes over the place of a thing in its list.
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        $($(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);)*
+    };
+}
+
+ids! {
+    ResourceId,
+    MemoryId,
+    QueueId,
+    CommandBufferId,
+    EventId,
+    /// Binary or timeline.
+    SemaphoreId,
+    FenceId,
+    RenderPassId,
+}
+
+/// A queue, and what work it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queue {
+    pub family: u32,
+    /// `VkQueueFlags`.
+    pub flags: u32,
+}
+
+/// A whole program: what there is, and what happens in which order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Program {
+    pub queues: Vec<Queue>,
+    pub resources: Vec<Resource>,
+    pub render_passes: Vec<RenderPass>,
+    pub command_buffers: Vec<CommandBuffer>,
+    pub events: u32,
+    pub semaphores: u32,
+    pub fences: u32,
+    /// What the host does, in order.
+    pub steps: Vec<Step>,
+}

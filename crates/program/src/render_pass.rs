@@ -1,0 +1,101 @@
+//! Render passes, and rendering without them.
+
+use crate::{Area, ImageRegion, ResourceId};
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RenderPass {
+    pub attachments: Vec<Attachment>,
+    pub subpasses: Vec<Subpass>,
+    pub dependencies: Vec<SubpassDependency>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Attachment {
+    pub kind: AttachmentKind,
+    /// Of color, or of depth.
+    pub load: LoadOp,
+    pub store: StoreOp,
+    pub stencil_load: LoadOp,
+    pub stencil_store: StoreOp,
+    pub initial_layout: i32,
+    pub final_layout: i32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttachmentKind {
+    Color,
+    Depth,
+    Stencil,
+    DepthStencil,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadOp {
+    Load,
+    Clear,
+    DontCare,
+    None,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreOp {
+    Store,
+    DontCare,
+    None,
+}
+
+/// Attachments are numbers into the render pass, with the layout that the subpass wants.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Subpass {
+    pub inputs: Vec<(u32, i32)>,
+    pub colors: Vec<(u32, i32)>,
+    /// Source and target, the target with its layout.
+    pub resolves: Vec<(u32, u32, i32)>,
+    pub depth_stencil: Option<(u32, i32)>,
+    pub depth_stencil_resolve: Option<(u32, i32)>,
+    pub preserves: Vec<u32>,
+    /// Zero: no multiview.
+    pub view_mask: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SubpassDependency {
+    /// None is outside of the render pass.
+    pub src: Option<u32>,
+    pub dst: Option<u32>,
+    pub scope: crate::Scope,
+    /// `VK_DEPENDENCY_VIEW_LOCAL_BIT`, and how views are offset.
+    pub view_offset: Option<i32>,
+}
+
+/// The part of an image that an attachment is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttachmentView {
+    pub resource: ResourceId,
+    pub region: ImageRegion,
+}
+
+/// `vkCmdBeginRendering`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rendering {
+    pub attachments: Vec<RenderingAttachment>,
+    pub area: Area,
+    pub view_mask: u32,
+    pub is_suspending: bool,
+    pub is_resuming: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct RenderingAttachment {
+    /// Color, depth or stencil; an image with both is two of these.
+    pub kind: AttachmentKind,
+    pub view: AttachmentView,
+    pub load: LoadOp,
+    pub store: StoreOp,
+    pub resolve: Option<Resolve>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resolve {
+    pub view: AttachmentView,
+}

@@ -1,0 +1,54 @@
+//! Buffers and images, and the memory behind them.
+
+use lavascope_abi::Format;
+
+use crate::MemoryId;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resource {
+    pub kind: ResourceKind,
+    /// None: memory of its own that nothing else shares.
+    pub binding: Option<Binding>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum ResourceKind {
+    Buffer { size: u64 },
+    Image(Image),
+}
+
+/// Where a resource lies in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Binding {
+    pub memory: MemoryId,
+    pub offset: u64,
+    /// Bytes of memory that belong to the resource.
+    pub size: u64,
+}
+
+/// An image; two with equal values, `alias` and the same binding are compatible aliases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Image {
+    pub format: Format,
+    /// Width, height, depth of the first mip level.
+    pub extent: [u32; 3],
+    pub mips: u32,
+    pub layers: u32,
+    pub tiling: Tiling,
+    /// `VK_IMAGE_CREATE_ALIAS_BIT`.
+    pub alias: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tiling {
+    Optimal,
+    /// Bytes from the beginning of the image, one subresource after the other: mips within layers.
+    Linear,
+}
+
+impl Image {
+    /// The extent of a mip level, at least one texel each way.
+    pub fn extent_of_mip(&self, mip: u32) -> [u32; 3] {
+        self.extent.map(|it| (it >> mip.min(31)).max(1))
+    }
+}

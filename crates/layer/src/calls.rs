@@ -13,13 +13,14 @@ use lavascope_event::{Call, Touch, check, rules};
 use lavascope_marshal::{CMemory, Ids, Packer, Stream, outputs_image};
 use lavascope_stream::{Keeper, Parent, Thread};
 
+use crate::deferred::{Said, said};
 use crate::device::DeviceData;
 use crate::dispatch::dispatch_key;
 use crate::entry::{WATCHED_DEVICES, WATCHED_INSTANCES};
 use crate::fence::fence;
 use crate::hub::{HUB, Hub};
 use crate::instance::InstanceData;
-use crate::names::{Names, PROCESS, SECONDARY};
+use crate::names::{Names, PROCESS, SECONDARY, is_of_process};
 use crate::order::{After, Order};
 use crate::shim::Bits;
 
@@ -419,11 +420,28 @@ impl Local {
             self.notes.more.get_mut().clear();
             self.give(HUB.listeners());
         }
+        // SAFETY: as above.
+        match unsafe { said(command, params, result) } {
+            Said::Nothing => {}
+            // SAFETY: said of no other command.
+            Said::Begun => names.deferred.begin(unsafe { &*params.cast() }),
+            Said::Complete(operation) => self.learn_deferred(names, operation, call),
+        }
         self.thread.complete(call);
         // SAFETY: as above.
         if order.after.is_due(result, || unsafe { has_progressed(names, params) }) {
             HUB.threads.push_barrier(&self.thread);
         }
+    }
+
+    fn learn_deferred(&self, names: &Names, operation: DeferredOperationKHR, call: u64) {
+        let learn = |pipeline| {
+            if let Some(slot) = names.add(HandleType::Pipeline, pipeline, Parent::None, 0) {
+                HUB.objects.touch(slot, self.thread.touch(call));
+            }
+        };
+        // SAFETY: the call that says so has not returned to the application, and every such call comes here.
+        unsafe { names.deferred.complete(operation.0, learn) };
     }
 
     /// Names the objects that a call gave out, and keeps what it says about them.
@@ -446,7 +464,7 @@ impl Local {
         }
         let is_new = command_makes(command);
         // SAFETY: the parameters are those of the call.
-        let (parent, note) = unsafe { kin(names, command, params) };
+        let (parent, note) = unsafe { kin(names, command, params, made[0].ty) };
         for it in &made {
             let own = names.of(it.ty);
             if it.handle == 0 || !is_new && own.slot(it.ty, it.handle).is_some() {
@@ -500,7 +518,7 @@ unsafe fn study(names: &Names, command: Command, params: *const u8, made: &[Foun
 }
 
 /// What a new object was allocated from, and the note that goes with it.
-unsafe fn kin(names: &Names, command: Command, params: *const u8) -> (Parent, u32) {
+unsafe fn kin(names: &Names, command: Command, params: *const u8, ty: HandleType) -> (Parent, u32) {
     let owner = |ty, handle| names.slot(ty, handle).map_or(Parent::None, Parent::Owner);
     match command {
         Command::AllocateCommandBuffers => {
@@ -520,10 +538,13 @@ unsafe fn kin(names: &Names, command: Command, params: *const u8) -> (Parent, u3
             let swapchain = unsafe { (*params.cast::<GetSwapchainImagesKHRParams>()).swapchain };
             (owner(HandleType::SwapchainKHR, swapchain.0), 0)
         }
-        Command::EnumeratePhysicalDevices | Command::EnumeratePhysicalDeviceGroups => {
-            // SAFETY: both commands begin with the instance.
-            let instance = unsafe { *params.cast::<Instance>() };
-            (PROCESS.slot(HandleType::Instance, instance.0).map_or(Parent::None, Parent::Owner), 0)
+        // Physical devices, displays and surfaces end with the instance or physical device that gave them.
+        _ if is_of_process(ty) => {
+            let base = params.expose_provenance() as u64;
+            // SAFETY: as above.
+            let from = unsafe { handles_behind(command.desc().parameters, base) };
+            let slot = from.first().and_then(|it| PROCESS.slot(it.ty, it.handle));
+            (slot.map_or(Parent::None, Parent::Owner), 0)
         }
         _ => (Parent::None, 0),
     }
@@ -545,22 +566,28 @@ unsafe fn has_progressed(names: &Names, params: *const u8) -> bool {
 unsafe fn forget(names: &Names, command: Command, params: *const u8) {
     let desc = command.desc();
     let is_end = desc.name.starts_with("vkDestroy") || desc.name.starts_with("vkFree");
-    if !is_end && command != Command::ResetDescriptorPool {
+    let is_reset = command == Command::ResetDescriptorPool;
+    if !is_end && !is_reset && command != Command::ReleasePerformanceConfigurationINTEL {
         return;
     }
+    // What is destroyed comes last; before it stand the device and the pool. An empty list ends nothing.
+    let Some(ended) = desc.parameters.work.iter().rev().find_map(handle_type) else { return };
     let base = params.expose_provenance() as u64;
     // SAFETY: the parameters are those of the call.
-    let handles = unsafe { handles_behind(desc.parameters, base) };
-    let Some(last) = handles.last().copied() else { return };
-    if command == Command::ResetDescriptorPool {
-        if let Some(pool) = names.slot(last.ty, last.handle) {
-            names.forget_children(pool);
+    for it in unsafe { handles_behind(desc.parameters, base) }.into_iter().filter(|it| it.ty == ended) {
+        let own = names.of(it.ty);
+        match own.slot(it.ty, it.handle) {
+            Some(pool) if is_reset => own.forget_children(pool),
+            _ => own.forget(it.ty, it.handle),
         }
-    } else {
-        // What is destroyed comes last; before it stand the device and the pool.
-        for it in handles.into_iter().filter(|it| it.ty == last.ty) {
-            names.of(it.ty).forget(it.ty, it.handle);
-        }
+    }
+}
+
+/// The type of a handle, or of those that a pointer leads to.
+fn handle_type(work: &Work) -> Option<HandleType> {
+    match work {
+        Work::Handles { ty, .. } | Work::Pointer { pointer: Pointer { to: Target::Handle(ty), .. }, .. } => Some(*ty),
+        _ => None,
     }
 }
 

@@ -8,6 +8,7 @@ use crate::chain::take_next;
 use crate::dispatch::dispatch_key;
 use crate::entry::{CHAINS, WATCHED_DEVICES};
 use crate::fence::fence;
+use crate::hub::HUB;
 use crate::instance::InstanceData;
 use crate::interface::*;
 use crate::names::{Names, PROCESS};
@@ -104,6 +105,8 @@ pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(device: Device,
         return unsafe { destroy(device, p_allocator) };
     }
     WATCHED_DEVICES.remove(key);
+    // Before the driver may give the handles of its command buffers to somebody else.
+    HUB.next_generation();
     let params = DestroyDeviceParams { device, p_allocator };
     // SAFETY: the application's own parameters.
     let next = || unsafe { destroy(device, p_allocator) };

@@ -1,6 +1,7 @@
 //! Our bugs stay ours: a panic never crosses into the application.
 
 use std::any::Any;
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -43,7 +44,11 @@ fn report(name: &str, payload: &(dyn Any + Send)) {
     /// Relaxed: it orders nothing, and two reports at worst would do no harm.
     static IS_REPORTED: AtomicBool = AtomicBool::new(false);
     if !IS_REPORTED.swap(true, Ordering::Relaxed) {
-        eprintln!("lavascope: a bug of ours in {name}; the program goes on without us. Please report it");
+        // Not `eprintln`: it panics when nobody reads, and there is no fence around this one.
+        let _ = writeln!(
+            std::io::stderr(),
+            "lavascope: a bug of ours in {name}; the program goes on without us. Please report it"
+        );
         report::bug(name, &text_of(payload));
         HUB.give_up();
     }

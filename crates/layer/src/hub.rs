@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use lavascope_settings::Output;
 use lavascope_stream::{Merger, Objects, Threads, Wake};
 
+use crate::fence::fence;
 use crate::print::Printer;
 use crate::report;
 use crate::stats::Stats;
@@ -35,10 +36,22 @@ pub(crate) struct Hub {
     generation: AtomicU64,
 }
 
-/// The thread that reads all streams, and what it knows.
-#[derive(Default)]
+/// The thread that reads all streams, and who needs it.
 struct Reader {
     thread: Option<JoinHandle<()>>,
+    /// How many [`Counting`] there are.
+    users: usize,
+    /// The process in which the thread runs: a fork has none.
+    process: u32,
+}
+
+/// Calls are counted for as long as somebody has one of these.
+pub(crate) struct Counting(());
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        fence("the end of counting", || HUB.end_counting(), || ());
+    }
 }
 
 /// What the reading thread works on. Behind a lock, so that it outlives the thread.
@@ -59,7 +72,7 @@ impl Hub {
             wake: LazyLock::new(|| Wake::new(WORDS_MAX)),
             listeners: AtomicU8::new(0),
             printer: Mutex::new(None),
-            reader: Mutex::new(Reader { thread: None }),
+            reader: Mutex::new(Reader { thread: None, users: 0, process: 0 }),
             is_stopping: AtomicBool::new(false),
             generation: AtomicU64::new(1),
         }
@@ -85,6 +98,8 @@ impl Hub {
     /// After a bug of ours the application goes on alone.
     pub(crate) fn give_up(&self) {
         self.listeners.fetch_or(Hub::BROKEN, Ordering::Relaxed);
+        // Half a call may be all that is left of one, and then the reader waits for the rest: nobody may wait for it.
+        self.wake.end_reader();
     }
 
     /// From now on calls are printed.
@@ -106,23 +121,50 @@ impl Hub {
     }
 
     /// From now on calls are counted, on a thread of ours.
-    pub(crate) fn start_counting(&self) -> Result<(), String> {
+    pub(crate) fn start_counting(&self) -> Result<Counting, String> {
         let mut reader = lock(&self.reader);
+        let process = std::process::id();
+        if reader.thread.is_some() && reader.process != process {
+            return Err("a fork of a process whose calls are counted cannot count its own; use exec after fork".into());
+        }
         if reader.thread.is_none() {
             self.is_stopping.store(false, Ordering::Release);
             let thread = std::thread::Builder::new().name("lavascope-reader".into()).spawn(read);
             reader.thread = Some(thread.map_err(|it| format!("no thread to read calls: {it}"))?);
+            reader.process = process;
             self.listeners.fetch_or(Hub::READS, Ordering::Relaxed);
         }
-        Ok(())
+        reader.users += 1;
+        Ok(Counting(()))
     }
 
-    /// The last instance is gone, or the process ends: nobody listens any more, and what was counted is told.
+    fn end_counting(&self) {
+        let mut reader = lock(&self.reader);
+        reader.users -= 1;
+        // Under the lock: who begins to count meanwhile waits, and then has a reader of its own.
+        if reader.users == 0 {
+            self.stop(&mut reader, Duration::from_secs(10));
+        }
+    }
+
+    /// The process ends, or the library is unloaded, while calls are still counted.
+    pub(crate) fn end_process(&self) {
+        // Locked by somebody who is stopping already, or at the time of a fork and then for ever.
+        if let Ok(mut reader) = self.reader.try_lock() {
+            self.stop(&mut reader, Duration::from_secs(2));
+        }
+    }
+
+    /// Nobody listens any more, and what was counted is told.
     ///
     /// Waits for the reader only so long: at the end of a process it may be gone already, without a word.
-    pub(crate) fn stop(&self, patience: Duration) {
-        let Some(thread) = lock(&self.reader).thread.take() else { return };
+    fn stop(&self, reader: &mut Reader, patience: Duration) {
+        let Some(thread) = reader.thread.take() else { return };
         self.listeners.fetch_and(!Hub::READS, Ordering::Relaxed);
+        if reader.process != std::process::id() {
+            // The thread and the report are the parent's; what is behind them here may be locked.
+            return std::mem::forget(thread);
+        }
         self.is_stopping.store(true, Ordering::Release);
         let start = Instant::now();
         while !thread.is_finished() && start.elapsed() < patience {
@@ -143,6 +185,12 @@ impl Hub {
 /// The reading thread: reads what there is, and sleeps until there is more or it is told to stop.
 fn read() {
     HUB.wake.set_reader();
+    fence("the reader", read_until_stopped, || ());
+    // Nobody waits for a reader that is gone.
+    HUB.wake.end_reader();
+}
+
+fn read_until_stopped() {
     let mut told = Instant::now();
     while !HUB.is_stopping.load(Ordering::Acquire) {
         let mut reading = lock(&READING);

@@ -1,7 +1,6 @@
 //! Instances: made and ended, with the settings that the application and its surroundings ask for.
 
 use std::cell::Cell;
-use std::time::Duration;
 
 use lavascope_abi::*;
 use lavascope_settings::{Settings, Severity};
@@ -12,7 +11,7 @@ use crate::chain::take_next;
 use crate::dispatch::dispatch_key;
 use crate::entry::{CHAINS, WATCHED_INSTANCES, text};
 use crate::fence::fence;
-use crate::hub::HUB;
+use crate::hub::{Counting, HUB};
 use crate::interface::*;
 use crate::messages::{Message, Messages};
 use crate::names::{Names, PROCESS};
@@ -26,6 +25,8 @@ pub(crate) struct InstanceData {
     pub(crate) table: InstanceTable,
     /// Whether its calls are recorded.
     pub(crate) is_watched: bool,
+    /// Ends with the instance.
+    _counting: Option<Counting>,
     pub(crate) has_debug_utils: bool,
     pub(crate) has_debug_report: bool,
     pub(crate) messages: Messages,
@@ -85,7 +86,7 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
     let wishes = unsafe { Wishes::read(params.p_create_info.as_ptr().as_ref()?) };
     let (settings, problems) = lavascope_settings::sources::read(wishes.settings);
     let messages = Messages::new(wishes.messengers, &settings);
-    let is_watched = start(&settings, &messages);
+    let (is_watched, counting) = start(&settings, &messages);
     for problem in &problems {
         tell(&messages, problem.severity, &problem.place.to_string(), &problem.text());
     }
@@ -99,6 +100,7 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
             get_physical_device_proc_addr: way.get_physical,
             table,
             is_watched,
+            _counting: counting,
             has_debug_utils: wishes.has_debug_utils,
             has_debug_report: wishes.has_debug_report,
             messages,
@@ -137,6 +139,7 @@ unsafe fn pass_on<const CHAIN: usize>(params: &CreateInstanceParams) -> Option<R
             get_physical_device_proc_addr: way.get_physical,
             table,
             is_watched: false,
+            _counting: None,
             has_debug_utils: false,
             has_debug_report: false,
             messages: Messages::silent(),
@@ -167,7 +170,7 @@ unsafe fn remember<const CHAIN: usize>(
 }
 
 /// Does what the settings say, and tells whether anybody listens to calls.
-fn start(settings: &Settings, messages: &Messages) -> bool {
+fn start(settings: &Settings, messages: &Messages) -> (bool, Option<Counting>) {
     let complain = |setting: &str, text: &str| {
         tell(messages, Severity::Error, &format!("setting {setting}"), text);
     };
@@ -183,13 +186,15 @@ fn start(settings: &Settings, messages: &Messages) -> bool {
             Err(text) => complain("print", &text),
         }
     }
+    let mut counting = None;
     if settings.stats {
         match HUB.start_counting() {
-            Ok(()) => is_watched = true,
+            Ok(it) => counting = Some(it),
             Err(text) => complain("stats", &text),
         }
     }
-    is_watched
+    is_watched |= counting.is_some();
+    (is_watched, counting)
 }
 
 /// A problem with the settings: `lavascope run` tells it at the end; without it the application or the log must.
@@ -225,20 +230,20 @@ pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(instance: Insta
     } else {
         next();
     }
-    if CHAINS.iter().all(|it| it.instances.len() == 0) {
-        fence("vkDestroyInstance", end, || ());
-    }
+    fence("vkDestroyInstance", || end(data), || ());
 }
 
-/// The last instance is gone: the library may be unloaded now, so no thread of ours may stay.
-fn end() {
-    HUB.stop(Duration::from_secs(10));
-    report::end();
+/// With the last instance the library may be unloaded, so no thread of ours may stay.
+fn end(data: Box<InstanceData>) {
+    drop(data);
+    if CHAINS.iter().all(|it| it.instances.len() == 0) {
+        report::end();
+    }
 }
 
 /// The process ends, or the library is unloaded, while an instance is still there.
 extern "C" fn at_exit() {
-    fence("exit", || HUB.stop(Duration::from_secs(2)), || ());
+    fence("exit", || HUB.end_process(), || ());
 }
 
 #[used]

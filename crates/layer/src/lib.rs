@@ -12,6 +12,7 @@ mod macros;
 mod application;
 mod calls;
 mod chain;
+mod deferred;
 mod device;
 mod dispatch;
 mod entry;

@@ -17,8 +17,10 @@ use xxhash_rust::xxh32::xxh32;
 use crate::calls::around;
 use crate::dispatch::dispatch_key;
 use crate::entry::CHAINS;
+use crate::instance::InstanceData;
 use crate::interface::FAILED;
 use crate::names::PROCESS;
+use crate::shim::Bits;
 
 /// Something to tell the application.
 pub(crate) struct Message<'a> {
@@ -331,6 +333,24 @@ fn pointer(text: &CStr) -> Ptr<u8> {
     Ptr::new(text.as_ptr().expose_provenance() as u64)
 }
 
+/// Passes a call on, recorded only if those of the instance are.
+///
+/// # Safety
+///
+/// As for [`around`].
+unsafe fn around_if<T: Structure, R: Bits>(
+    owner: &InstanceData,
+    command: Command,
+    params: &T,
+    next: impl FnOnce() -> R,
+) -> R {
+    if !owner.is_watched {
+        return next();
+    }
+    // SAFETY: the caller's word.
+    unsafe { around(&PROCESS, command, params, next) }
+}
+
 /// A command that makes or ends a messenger: recorded where somebody listens, and known to us.
 macro_rules! messenger_commands {
     ($create:ident: $create_command:ident($create_params:ident, $info:ident, $info_name:ident, $handle:ident, $out:ident) = $make:ident,
@@ -348,7 +368,7 @@ macro_rules! messenger_commands {
             // SAFETY: the application's own parameters.
             let next = || unsafe { next(instance, $info_name, p_allocator, $out) };
             // SAFETY: these are the parameters of this command.
-            let result = unsafe { around(&PROCESS, Command::$create_command, &params, next) };
+            let result = unsafe { around_if(owner, Command::$create_command, &params, next) };
             if result == Result::SUCCESS {
                 // SAFETY: a call that succeeded had valid parameters and wrote the handle.
                 let (info, handle) = unsafe { (&*$info_name.as_ptr(), $out.as_ptr().read()) };
@@ -370,7 +390,7 @@ macro_rules! messenger_commands {
             // SAFETY: the application's own parameters.
             let next = || unsafe { next(instance, $field, p_allocator) };
             // SAFETY: these are the parameters of this command.
-            unsafe { around(&PROCESS, Command::$destroy_command, &params, next) };
+            unsafe { around_if(owner, Command::$destroy_command, &params, next) };
         }
     };
 }

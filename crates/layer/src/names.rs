@@ -14,6 +14,7 @@ use lavascope_event::facts::{Facts, LibraryUse, SubpassUse};
 use lavascope_event::{Call, View, Views};
 use lavascope_stream::{Parent, Slot};
 
+use crate::deferred::Deferred;
 use crate::hub::HUB;
 
 /// The objects of a device, or those of the process, by the handles that the driver gave.
@@ -22,6 +23,7 @@ pub(crate) struct Names {
     slots: TaggedMap,
     children: Mutex<HashMap<Slot, HashSet<(HandleType, u64)>>>,
     facts: RwLock<Known>,
+    pub(crate) deferred: Deferred,
 }
 
 /// Facts by handle.
@@ -91,14 +93,15 @@ impl Names {
             siblings.remove(&(ty, handle));
         }
         HUB.objects.remove(slot);
-        if ty == HandleType::CommandBuffer {
-            HUB.next_generation();
-        }
-        if matches!(ty, HandleType::RenderPass | HandleType::DescriptorUpdateTemplate | HandleType::Pipeline) {
-            let mut facts = self.facts.write().unwrap_or_else(PoisonError::into_inner);
-            facts.subpasses.remove(&handle);
-            facts.templates.remove(&handle);
-            facts.libraries.remove(&handle);
+        let facts = || self.facts.write().unwrap_or_else(PoisonError::into_inner);
+        match ty {
+            HandleType::CommandBuffer => HUB.next_generation(),
+            HandleType::RenderPass => drop(facts().subpasses.remove(&handle)),
+            HandleType::DescriptorUpdateTemplate => drop(facts().templates.remove(&handle)),
+            HandleType::Pipeline => _ = facts().libraries.remove(&handle),
+            HandleType::DeferredOperationKHR => self.deferred.forget(handle),
+            // Nothing more is known of others.
+            _ => {}
         }
     }
 

@@ -19,9 +19,10 @@ pub(crate) struct Order {
 pub(crate) enum After {
     #[default]
     Never,
+    Always,
     /// When it succeeded; `VK_TIMEOUT` and `VK_NOT_READY` are no success.
     Success,
-    /// When an image was acquired, also one that does not fit the surface any more.
+    /// When an image was acquired or presented, also one that does not fit the surface any more.
     Acquired,
     /// When an event was found set.
     EventSet,
@@ -38,10 +39,12 @@ impl Order {
             C::UnmapMemory | C::UnmapMemory2 | C::FlushMappedMemoryRanges => (true, After::Never),
             // The host lets the device go on.
             C::SignalSemaphore | C::SetEvent => (true, After::Never),
-            C::QueuePresentKHR => (true, After::Acquired),
+            C::QueuePresentKHR => (true, After::Always),
             C::ResetDescriptorPool | C::ResetQueryPool | C::ResetCommandPool => (true, After::Success),
-            C::WaitForFences | C::GetFenceStatus | C::QueueWaitIdle | C::DeviceWaitIdle => (false, After::Success),
-            C::WaitSemaphores | C::WaitForPresentKHR | C::WaitForPresent2KHR => (false, After::Success),
+            C::WaitForFences | C::GetFenceStatus | C::QueueWaitIdle | C::WaitSemaphores => (false, After::Success),
+            // It waits for what other threads submitted, to queues that it does not name.
+            C::DeviceWaitIdle => (true, After::Success),
+            C::WaitForPresentKHR | C::WaitForPresent2KHR => (false, After::Acquired),
             C::GetQueryPoolResults | C::GetDeferredOperationResultKHR => (false, After::Success),
             C::DeferredOperationJoinKHR => (false, After::Success),
             C::AcquireNextImageKHR | C::AcquireNextImage2KHR => (false, After::Acquired),
@@ -76,6 +79,7 @@ impl After {
         let result = Result(result as u32 as i32);
         match self {
             After::Never => false,
+            After::Always => true,
             After::Success => result == Result::SUCCESS,
             After::Acquired => matches!(result, Result::SUCCESS | Result::SUBOPTIMAL_KHR),
             After::EventSet => result == Result::EVENT_SET,
@@ -98,8 +102,24 @@ mod tests {
         }
         assert!(Order::of(Command::WaitForFences).after.is_due(0, || false));
         assert!(!Order::of(Command::WaitForFences).after.is_due(2, || true), "a timeout is no success");
+        // A present that fails has waited for its semaphores all the same.
+        assert_eq!(Order::of(Command::QueuePresentKHR), Order { before: true, after: After::Always });
         assert_eq!(Order::of(Command::CmdDraw), Order::default());
         assert_eq!(Order::of(Command::ResetEvent), Order::default());
+    }
+
+    #[test]
+    fn a_wait_for_the_device_comes_after_what_others_submitted() {
+        assert_eq!(Order::of(Command::DeviceWaitIdle), Order { before: true, after: After::Success });
+    }
+
+    #[test]
+    fn an_image_that_does_not_fit_any_more_was_presented_all_the_same() {
+        let suboptimal = Result::SUBOPTIMAL_KHR.0 as u32;
+        for command in [Command::WaitForPresentKHR, Command::WaitForPresent2KHR, Command::AcquireNextImageKHR] {
+            assert!(Order::of(command).after.is_due(u64::from(suboptimal), || false));
+            assert!(!Order::of(command).after.is_due(2, || false), "a timeout is not");
+        }
     }
 
     #[test]

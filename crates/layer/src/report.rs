@@ -12,21 +12,23 @@ use serde_json::{Map, Value, json};
 
 use crate::stats::Stats;
 
-static REPORT: Mutex<Option<File>> = Mutex::new(None);
+/// With the process that it is of: a fork has another one, or none.
+static REPORT: Mutex<Option<(u32, File)>> = Mutex::new(None);
 
 /// Begins the report of this process, once.
 pub(crate) fn open(folder: &Path) -> Result<(), String> {
     let mut report = REPORT.lock().unwrap_or_else(PoisonError::into_inner);
-    if report.is_some() {
+    let process = std::process::id();
+    if report.as_ref().is_some_and(|it| it.0 == process) {
         return Ok(());
     }
-    let path = folder.join(format!("{}.jsonl", std::process::id()));
+    let path = folder.join(format!("{process}.jsonl"));
     let file = File::options().create(true).append(true).open(&path);
-    *report = Some(file.map_err(|it| format!("{} cannot be written: {it}", path.display()))?);
+    *report = Some((process, file.map_err(|it| format!("{} cannot be written: {it}", path.display()))?));
     drop(report);
     let program = std::env::current_exe().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
     let version = env!("CARGO_PKG_VERSION");
-    say("process", json!({ "pid": std::process::id(), "program": program, "version": version }));
+    say("process", json!({ "pid": process, "program": program, "version": version }));
     Ok(())
 }
 
@@ -61,7 +63,10 @@ pub(crate) fn end() {
 
 fn say(kind: &str, value: Value) -> bool {
     let mut report = REPORT.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(file) = report.as_mut() else { return false };
+    let Some((process, file)) = report.as_mut() else { return false };
+    if *process != std::process::id() {
+        return false;
+    }
     // The application goes on whatever becomes of our file.
     let _ = file.write_all(format!("{}\n", json!({ kind: value })).as_bytes());
     true

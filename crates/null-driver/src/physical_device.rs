@@ -15,7 +15,8 @@ pub(crate) fn get_physical_device_properties(c: C<'_>, call: &GetPhysicalDeviceP
 pub(crate) fn get_physical_device_properties2(c: C<'_>, call: &GetPhysicalDeviceProperties2Params) {
     let settings = &c.physical_device(call.physical_device).settings;
     let Some(out) = c.get(call.p_properties) else { return };
-    write_properties(c, Ptr::to(&out.properties), settings);
+    let inner = std::mem::offset_of!(PhysicalDeviceProperties2, properties) as u64;
+    write_properties(c, Ptr::new(call.p_properties.0 + inner), settings);
     properties::fill_chain(c, out.p_next, settings);
 }
 
@@ -45,7 +46,8 @@ pub(crate) fn get_physical_device_features(c: C<'_>, call: &GetPhysicalDeviceFea
 pub(crate) fn get_physical_device_features2(c: C<'_>, call: &GetPhysicalDeviceFeatures2Params) {
     let settings = &c.physical_device(call.physical_device).settings;
     let Some(out) = c.get(call.p_features) else { return };
-    write_features(c, Ptr::to(&out.features).cast(), PhysicalDeviceFeatures::layout(), settings);
+    let inner = std::mem::offset_of!(PhysicalDeviceFeatures2, features) as u64;
+    write_features(c, Ptr::new(call.p_features.0 + inner), PhysicalDeviceFeatures::layout(), settings);
     for (at, s_type) in c.chain(out.p_next) {
         let layout = structure_by_type(s_type).filter(|it| it.name.contains("Features"));
         if let Some(layout) = layout {

@@ -19,6 +19,9 @@ use crate::settings::Execute;
 
 const KEYS: &[&str] = &["extensions", "features", "properties", "formats", "queueFamiliesProperties", "videoProfiles"];
 
+/// What may stand beside the capabilities; only the last is ours.
+const TOP_KEYS: &[&str] = &["$schema", "capabilities", "profiles", "contributors", "history", "lavascope"];
+
 /// What is left of the driver.
 #[derive(Clone, Default)]
 pub(crate) struct Profile {
@@ -80,8 +83,13 @@ impl Profile {
         let Some(capabilities) = capabilities else {
             return Err(Fault::new("", "a profile has an object \"capabilities\"".to_owned()));
         };
+        for key in value.as_object().into_iter().flat_map(|it| it.keys()) {
+            if !TOP_KEYS.contains(&key.as_str()) {
+                return Err(Fault::new(key, format!("a profile cannot have \"{key}\", only {}", TOP_KEYS.join(", "))));
+            }
+        }
         for (name, it) in capabilities {
-            for key in it.as_object().into_iter().flat_map(|it| it.keys()) {
+            for (key, _) in members(it, name)? {
                 if !KEYS.contains(&key.as_str()) {
                     let problem = format!("\"{name}\" cannot have \"{key}\", only {}", KEYS.join(", "));
                     return Err(Fault::new(key, problem));
@@ -96,7 +104,7 @@ impl Profile {
     }
 
     fn read_ours(&mut self, value: &Value) -> Result<(), Fault> {
-        for (key, value) in value.as_object().into_iter().flatten() {
+        for (key, value) in members(value, "lavascope")? {
             match (key.as_str(), value.as_str(), value.as_u64()) {
                 ("execute", Some(text), _) => {
                     self.execute = Some(Execute::parse(text).map_err(|it| Fault::new(text, it))?);
@@ -112,7 +120,7 @@ impl Profile {
     }
 
     fn read_extensions(&mut self, value: &Value) -> Result<(), Fault> {
-        for (name, version) in value.as_object().into_iter().flatten() {
+        for (name, version) in members(value, "extensions")? {
             let c_name = std::ffi::CString::new(name.as_str()).unwrap_or_default();
             let is_known = extensions::by_name(&c_name).is_some_and(|it| it.kind != Kind::Version);
             if !is_known {
@@ -126,9 +134,9 @@ impl Profile {
     }
 
     fn read_features(&mut self, value: &Value) -> Result<(), Fault> {
-        for (name, members) in value.as_object().into_iter().flatten() {
-            let (layout, members) = structure(name, members, "features", "VkPhysicalDeviceFeatures")?;
-            for (member, value) in members.as_object().into_iter().flatten() {
+        for (name, value) in members(value, "features")? {
+            let (layout, value) = structure(name, value, "features", "VkPhysicalDeviceFeatures")?;
+            for (member, value) in members(value, name)? {
                 let mut scratch = vec![0; layout.size as usize];
                 Bytes(&mut scratch).member(0, layout, member, value)?;
                 if value.as_bool() == Some(true) {
@@ -140,9 +148,9 @@ impl Profile {
     }
 
     fn read_properties(&mut self, value: &Value) -> Result<(), Fault> {
-        for (name, members) in value.as_object().into_iter().flatten() {
-            let (layout, members) = structure(name, members, "properties", "VkPhysicalDeviceProperties")?;
-            for (member, value) in members.as_object().into_iter().flatten() {
+        for (name, value) in members(value, "properties")? {
+            let (layout, value) = structure(name, value, "properties", "VkPhysicalDeviceProperties")?;
+            for (member, value) in members(value, name)? {
                 let mut scratch = vec![0; layout.size as usize];
                 Bytes(&mut scratch).member(0, layout, member, value)?;
                 self.properties.push((layout.name, member.clone(), value.clone()));
@@ -166,6 +174,14 @@ impl Profile {
             self.queue_families.get_or_insert_default().extend(family);
         }
         Ok(())
+    }
+}
+
+/// The members of an object, which may be left out.
+fn members<'a>(value: &'a Value, name: &str) -> Result<impl Iterator<Item = (&'a String, &'a Value)>, Fault> {
+    match value {
+        Value::Object(_) | Value::Null => Ok(value.as_object().into_iter().flatten()),
+        _ => Err(Fault::new(name, format!("\"{name}\" wants an object"))),
     }
 }
 
@@ -246,5 +262,8 @@ mod tests {
         assert!(error(&GOOD.replace("transfer", "everything")).contains("say \"transfer\" or \"none\""));
         let typo = error(&GOOD.replace("VK_KHR_swapchain", "VK_KHR_swapchains"));
         assert!(typo.starts_with("3:") && typo.contains("is it VK_KHR_swapchain?"), "{typo}");
+        let list = error(&GOOD.replace("{ \"VK_KHR_swapchain\": 70 }", "[]"));
+        assert!(list.starts_with("3:5: ") && list.contains("\"extensions\" wants an object"), "{list}");
+        assert!(error(&GOOD.replace("lavascope", "lavascop")).starts_with("9:3: a profile cannot have \"lavascop\""));
     }
 }

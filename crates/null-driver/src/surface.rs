@@ -90,7 +90,8 @@ pub(crate) fn get_physical_device_surface_capabilities2_khr(
         it.max_scaled_image_extent = out.surface_capabilities.max_image_extent;
     }
     if let Some(it) = c.find_mut::<SurfacePresentModeCompatibilityKHR>(out.p_next) {
-        c.enumerate_values(Ptr::to(&it.present_mode_count), it.p_present_modes, &MODES);
+        let count = std::ptr::from_mut(&mut it.present_mode_count).expose_provenance();
+        c.enumerate_values(Ptr::new(count as u64), it.p_present_modes, &MODES);
     }
     if let Some(it) = c.find_mut::<SharedPresentSurfaceCapabilitiesKHR>(out.p_next) {
         it.shared_present_supported_usage_flags = out.surface_capabilities.supported_usage_flags;

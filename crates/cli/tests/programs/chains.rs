@@ -1,0 +1,100 @@
+//! The layer beside others: above and below the Khronos layer and GFXReconstruct, and twice in one chain.
+
+use crate::common::text;
+use crate::stage::{Report, Stage, samples, succeed};
+
+const OURS: &str = "VK_LAYER_LAVASCOPE_inspect";
+const KHRONOS: &str = "VK_LAYER_KHRONOS_validation";
+const GFXRECONSTRUCT: &str = "VK_LAYER_LUNARG_gfxreconstruct";
+/// Where the system's layers are.
+const SYSTEM: &str = "/usr/share/vulkan/explicit_layer.d";
+const SAMPLES: [&str; 2] = ["triangle-dynamic", "threads"];
+
+#[test]
+fn above_another_layer_every_call_is_seen_once() {
+    let stage = Stage::new("above");
+    let ours = stage.folder.join("cache/lavascope/layer").display().to_string();
+    for other in [KHRONOS, GFXRECONSTRUCT] {
+        for name in SAMPLES {
+            let alone = alone(&stage, name);
+            let report = chained(&stage, name, &[(OURS, &ours), (other, SYSTEM)]);
+            assert_eq!(report.0["stats"], alone.0["stats"], "{name} above {other}");
+        }
+    }
+}
+
+/// There we see what the other layer asks for itself, too.
+#[test]
+fn below_another_layer_every_call_is_seen_once() {
+    let stage = Stage::new("below");
+    let ours = stage.folder.join("cache/lavascope/layer").display().to_string();
+    for other in [KHRONOS, GFXRECONSTRUCT] {
+        for name in SAMPLES {
+            let alone = alone(&stage, name);
+            let report = chained(&stage, name, &[(other, SYSTEM), (OURS, &ours)]);
+            assert_eq!(report.threads(), alone.threads());
+            assert_eq!(actions(&report), actions(&alone), "{name} below {other}");
+            assert!(actions(&alone).len() > 30, "{:#}", alone.0);
+        }
+    }
+}
+
+#[test]
+fn twice_in_a_chain_every_call_is_seen_once() {
+    let stage = Stage::new("twice");
+    for options in [&["env"][..], &["env", "--as-khronos"]] {
+        // Writes the manifest of this name.
+        succeed(stage.bare(env!("CARGO_BIN_EXE_lavascope")).args(options));
+    }
+    let folder = |name: &str| stage.folder.join("cache/lavascope").join(name).display().to_string();
+    let (own, khronos) = (folder("layer"), folder("layer-as-khronos"));
+    for name in SAMPLES {
+        let alone = alone(&stage, name);
+        for chain in [[(OURS, &own[..]), (KHRONOS, &khronos)], [(KHRONOS, &khronos), (OURS, &own)]] {
+            let report = chained(&stage, name, &chain);
+            assert_eq!(report.0["stats"], alone.0["stats"], "{name}: {chain:?}");
+        }
+    }
+}
+
+fn alone(stage: &Stage, name: &str) -> Report {
+    succeed(stage.counted(&[], samples()).arg(name));
+    let report = stage.report();
+    report.assert_clean(name);
+    report
+}
+
+/// Runs a sample under layers, each with the folder of its manifest, from the application to the driver.
+fn chained(stage: &Stage, name: &str, chain: &[(&str, &str)]) -> Report {
+    let join = |words: Vec<&str>| words.join(":");
+    let layers: Vec<&str> = chain.iter().map(|it| it.0).collect();
+    let mut command = stage.counted(&[], samples());
+    // Newer loaders go by the order of the names, older ones by where they found the layers.
+    command.env("VK_INSTANCE_LAYERS", join(layers.clone()));
+    command.env("VK_LAYER_PATH", join(chain.iter().map(|it| it.1).collect()));
+    command.env("GFXRECON_CAPTURE_FILE", stage.folder.join("capture.gfxr")).env("GFXRECON_LOG_LEVEL", "error");
+    let output = succeed(command.arg(name).env("VK_LOADER_DEBUG", "layer"));
+    let said = text(&output.stderr);
+    assert_eq!(inserted(&said), layers, "{said}");
+    // What the Khronos layer finds is printed there.
+    assert!(!text(&output.stdout).contains("VUID-"), "{}", text(&output.stdout));
+    let report = stage.report();
+    report.assert_clean(name);
+    report
+}
+
+/// The chain as the loader made it, from the application to the driver, without what the system adds.
+fn inserted(said: &str) -> Vec<&str> {
+    let layers = said.lines().filter_map(|it| it.split_once("nsert instance layer \"")?.1.split('"').next());
+    let mut layers: Vec<&str> = layers.filter(|it| [OURS, KHRONOS, GFXRECONSTRUCT].contains(it)).collect();
+    // It begins at the driver.
+    layers.reverse();
+    layers
+}
+
+/// How often each command was called that is not a question.
+fn actions(report: &Report) -> Vec<(String, u64)> {
+    let by_command = report.0["stats"]["by_command"].as_object().expect("counts");
+    let is_action = |name: &&String| !name.starts_with("vkGet") && !name.starts_with("vkEnumerate");
+    by_command.keys().filter(is_action).map(|it| (it.clone(), report.calls_of(it))).collect()
+}

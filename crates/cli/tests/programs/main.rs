@@ -1,0 +1,13 @@
+//! Real programs under the layer: they do what they do without it, and nothing about them is lost.
+//!
+//! Needs what `cargo xtask test` installs, and the samples, which it builds; what is missing is a failure.
+
+mod bad_input;
+mod chains;
+#[path = "../common/mod.rs"]
+mod common;
+mod known;
+mod leaks;
+mod samples;
+mod screen;
+mod stage;

@@ -1,0 +1,141 @@
+//! Where a program runs: in an empty folder, on lavapipe unless told otherwise, bare or under the layer.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::common::{home, lavascope, output, text};
+
+/// What a user of these tests may have set, and what would change what they see.
+const FOREIGN_VARIABLES: [&str; 11] = [
+    "DISPLAY",
+    "LAVASCOPE_NULL_EXECUTE",
+    "LAVASCOPE_NULL_PROFILE",
+    "LAVASCOPE_PRINT",
+    "LAVASCOPE_REPORT",
+    "LAVASCOPE_SAMPLE_DEVICE",
+    "LAVASCOPE_STATS",
+    "VK_LAYER_SETTINGS_PATH",
+    "VK_LOADER_LAYERS_DISABLE",
+    "VK_LOADER_LAYERS_ENABLE",
+    "WAYLAND_DISPLAY",
+];
+
+pub(crate) struct Stage {
+    pub(crate) folder: PathBuf,
+}
+
+/// A program that ran under `run --stats --json`.
+pub(crate) struct Report(pub(crate) Value);
+
+impl Stage {
+    pub(crate) fn new(name: &str) -> Stage {
+        Stage { folder: home(&format!("programs-{name}")) }
+    }
+
+    /// The program alone, in the same surroundings as under the layer.
+    pub(crate) fn bare(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        for (name, value) in self.lavascope().get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.current_dir(&self.folder);
+        command
+    }
+
+    /// `lavascope run` with such options; what is added to the command are arguments of the program.
+    pub(crate) fn under(&self, options: &[&str], program: impl AsRef<OsStr>) -> Command {
+        let mut command = self.lavascope();
+        command.arg("run").args(options).arg("--").arg(program);
+        command
+    }
+
+    /// As [`Stage::under`], and what [`Stage::report`] reads is written.
+    pub(crate) fn counted(&self, options: &[&str], program: impl AsRef<OsStr>) -> Command {
+        let all = [&["--stats", "--json", "report.json"], options].concat();
+        self.under(&all, program)
+    }
+
+    /// Of the last [`Stage::counted`] command that ended.
+    pub(crate) fn report(&self) -> Report {
+        let bytes = std::fs::read(self.folder.join("report.json")).expect("a report");
+        Report(serde_json::from_slice(&bytes).expect("JSON"))
+    }
+
+    fn lavascope(&self) -> Command {
+        let mut command = lavascope(&self.folder);
+        FOREIGN_VARIABLES.iter().for_each(|it| {
+            command.env_remove(it);
+        });
+        let null_driver = beside("deps").join("liblavascope_null_driver.so");
+        assert!(null_driver.is_file(), "{} is not built", null_driver.display());
+        command.env("LAVASCOPE_NULL_DRIVER_LIBRARY", null_driver);
+        command.env("VK_ICD_FILENAMES", lavapipe()).env("VK_DRIVER_FILES", lavapipe()).current_dir(&self.folder);
+        command
+    }
+}
+
+impl Report {
+    /// One process ran to its end, and nobody has a complaint.
+    pub(crate) fn assert_clean(&self, name: &str) {
+        let document = &self.0;
+        let processes = document["processes"].as_array().expect("a list");
+        assert_eq!(processes.len(), 1, "{name}: {document:#}");
+        assert_eq!(processes[0]["has_ended"], true, "{name}: {document:#}");
+        for list in ["findings", "bugs", "problems", "unknown_commands"] {
+            assert_eq!(processes[0][list].as_array().map(Vec::len), Some(0), "{name}: {document:#}");
+        }
+        assert!(self.calls() > 0, "{name}: {document:#}");
+    }
+
+    pub(crate) fn calls(&self) -> u64 {
+        self.0["stats"]["calls"].as_u64().expect("a number")
+    }
+
+    pub(crate) fn threads(&self) -> u64 {
+        self.0["stats"]["threads"].as_u64().expect("a number")
+    }
+
+    /// How often a command was called.
+    pub(crate) fn calls_of(&self, command: &str) -> u64 {
+        self.0["stats"]["by_command"][command].as_u64().unwrap_or(0)
+    }
+}
+
+/// Runs a command that must succeed.
+pub(crate) fn succeed(command: &mut Command) -> Output {
+    let output = output(command);
+    let said = text(&[&output.stdout[..], &output.stderr].concat());
+    assert_eq!(output.status.code(), Some(0), "{command:?}\n{said}");
+    output
+}
+
+/// The program with the samples, from this build.
+pub(crate) fn samples() -> PathBuf {
+    let path = beside("lavascope-samples");
+    assert!(path.is_file(), "{} is missing: `cargo build --package lavascope-samples` makes it", path.display());
+    path
+}
+
+/// Every sample's name.
+pub(crate) fn names() -> Vec<String> {
+    let listed = succeed(Command::new(samples()).arg("list"));
+    text(&listed.stdout).lines().filter_map(|it| it.split_whitespace().next()).map(str::to_owned).collect()
+}
+
+fn beside(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_lavascope")).with_file_name(name)
+}
+
+/// Mesa names its manifest by architecture, and newer ones do not.
+fn lavapipe() -> PathBuf {
+    let entries = std::fs::read_dir("/usr/share/vulkan/icd.d").expect("Vulkan drivers: install mesa-vulkan-drivers");
+    let mut paths = entries.flatten().map(|it| it.path());
+    let is_it = |path: &PathBuf| path.file_name().is_some_and(|it| it.to_string_lossy().starts_with("lvp_icd"));
+    paths.find(is_it).expect("lavapipe: install mesa-vulkan-drivers")
+}

@@ -1,0 +1,119 @@
+//! Pipelines that a deferred operation makes: their handles are written by the time it is complete.
+//!
+//! Whoever finds that out first, by joining or by asking for the result, learns them. The application may free the
+//! place of the handles as soon as it knows too, so others who find out wait until they were read.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lavascope_abi::*;
+
+/// Where handles will be, by the operation that writes them.
+#[derive(Default)]
+pub(crate) struct Deferred(Mutex<HashMap<u64, Place>>);
+
+struct Place {
+    first: Ptr<Pipeline>,
+    count: u32,
+}
+
+impl Deferred {
+    /// A creation was deferred.
+    pub(crate) fn begin(&self, params: &CreateRayTracingPipelinesKHRParams) {
+        let place = Place { first: params.p_pipelines, count: params.create_info_count };
+        self.lock().insert(params.deferred_operation.0, place);
+    }
+
+    /// An operation is complete: gives the handles to `learn`, once.
+    ///
+    /// # Safety
+    ///
+    /// It must be complete, and the application must not know that already from somebody who did not come here.
+    pub(crate) unsafe fn complete(&self, operation: u64, mut learn: impl FnMut(u64)) {
+        let mut places = self.lock();
+        let Some(place) = places.remove(&operation) else { return };
+        for it in 0..place.count as usize {
+            // SAFETY: the place must be valid until the operation is complete and the application knows.
+            learn(unsafe { place.first.as_ptr().add(it).read() }.0);
+        }
+    }
+
+    /// The operation is no more.
+    pub(crate) fn forget(&self, operation: u64) {
+        self.lock().remove(&operation);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Place>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a call that returned says about a deferred operation.
+pub(crate) enum Said {
+    Nothing,
+    /// A creation was deferred.
+    Begun,
+    /// This operation is complete.
+    Complete(DeferredOperationKHR),
+}
+
+/// # Safety
+///
+/// The parameters must be those of `command`.
+pub(crate) unsafe fn said(command: Command, params: *const u8, result: u64) -> Said {
+    let result = Result(result as u32 as i32);
+    match command {
+        Command::CreateRayTracingPipelinesKHR if result == Result::OPERATION_DEFERRED_KHR => Said::Begun,
+        Command::DeferredOperationJoinKHR if result == Result::SUCCESS => {
+            // SAFETY: the caller's word.
+            Said::Complete(unsafe { (*params.cast::<DeferredOperationJoinKHRParams>()).operation })
+        }
+        Command::GetDeferredOperationResultKHR if result != Result::NOT_READY => {
+            // SAFETY: the caller's word.
+            Said::Complete(unsafe { (*params.cast::<GetDeferredOperationResultKHRParams>()).operation })
+        }
+        _ => Said::Nothing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handles_are_learned_once_when_the_operation_is_complete() {
+        let mut pipelines = [Pipeline(0), Pipeline(0)];
+        let mut params = CreateRayTracingPipelinesKHRParams::zeroed();
+        params.deferred_operation = DeferredOperationKHR(9);
+        params.create_info_count = 2;
+        params.p_pipelines = Ptr::new((&raw mut pipelines).expose_provenance() as u64);
+        let (deferred, mut learned) = (Deferred::default(), Vec::new());
+        deferred.begin(&params);
+        pipelines = [Pipeline(21), Pipeline(22)];
+        std::hint::black_box(&mut pipelines);
+        // SAFETY: the place above is still there.
+        unsafe {
+            deferred.complete(8, |it| learned.push(it));
+            deferred.complete(9, |it| learned.push(it));
+            deferred.complete(9, |it| learned.push(it));
+        }
+        assert_eq!(learned, [21, 22]);
+        deferred.begin(&params);
+        deferred.forget(9);
+        assert!(deferred.lock().is_empty());
+    }
+
+    #[test]
+    fn polling_is_no_completion() {
+        let mut params = GetDeferredOperationResultKHRParams::zeroed();
+        params.operation = DeferredOperationKHR(9);
+        let of = |result: Result| {
+            let result = u64::from(result.0 as u32);
+            // SAFETY: the parameters are those of the command.
+            unsafe { said(Command::GetDeferredOperationResultKHR, (&raw const params).cast(), result) }
+        };
+        assert!(matches!(of(Result::NOT_READY), Said::Nothing));
+        assert!(matches!(of(Result::SUCCESS), Said::Complete(DeferredOperationKHR(9))));
+        assert!(matches!(of(Result::ERROR_OUT_OF_HOST_MEMORY), Said::Complete(DeferredOperationKHR(9))));
+    }
+}

@@ -1,0 +1,5 @@
+//! Finds synchronization hazards in an event stream and explains them.
+
+#![forbid(unsafe_code)]
+
+mod usage;

@@ -1,0 +1,303 @@
+//! Stages and usages: what the registry's tables become once groups are taken apart.
+//!
+//! A *stage* is one bit of `VkPipelineStageFlags2` that stands for no others, or one of ours: the pseudo-stage in
+//! which layout transitions happen. A *usage* is a stage together with one access that it can make.
+
+use std::sync::LazyLock;
+
+use lavascope_abi::{AccessFlags2, PipelineStageFlags2, SYNC_ACCESSES, SYNC_PIPELINES, SYNC_STAGES};
+
+/// A stage, by its place in [`Tables::stages`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Stage(pub(crate) u8);
+
+/// A usage, by its place in [`Tables::usages`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Usage(pub(crate) u8);
+
+/// A set of stages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Stages(pub(crate) u64);
+
+/// A set of usages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Usages(pub(crate) [u64; USAGE_WORDS]);
+
+pub(crate) const USAGE_WORDS: usize = 4;
+
+/// The stage of layout transitions.
+pub(crate) const TRANSITION: Stage = Stage(0);
+/// What a layout transition does: it reads and writes, and counts as a write.
+pub(crate) const TRANSITION_WRITE: Usage = Usage(0);
+/// What the stage of transitions is called where a raw mask names it.
+const TRANSITION_BIT: u64 = 0;
+
+/// What is known of all stages and usages.
+pub(crate) struct Tables {
+    pub(crate) stages: Vec<StageDesc>,
+    pub(crate) usages: Vec<UsageDesc>,
+    /// Usages that write, in order: columns of the tables of writes.
+    pub(crate) writes: Vec<Usage>,
+}
+
+pub(crate) struct StageDesc {
+    /// The bit in the API.
+    pub(crate) bit: u64,
+    pub(crate) name: &'static str,
+    /// `VkQueueFlags` of queues that have it; zero is all.
+    pub(crate) queues: u32,
+    /// Stages that come before it in some pipeline.
+    pub(crate) earlier: Stages,
+    pub(crate) later: Stages,
+    pub(crate) usages: Usages,
+}
+
+pub(crate) struct UsageDesc {
+    pub(crate) stage: Stage,
+    pub(crate) access: u64,
+    pub(crate) name: &'static str,
+    /// The column in tables of writes, if it writes.
+    pub(crate) write: Option<u8>,
+}
+
+pub(crate) static TABLES: LazyLock<Tables> = LazyLock::new(Tables::new);
+
+/// Groups that the tables do not mark by what they stand for.
+const GROUP_STAGES: u64 =
+    PipelineStageFlags2::ALL_COMMANDS.0 | PipelineStageFlags2::TOP_OF_PIPE.0 | PipelineStageFlags2::BOTTOM_OF_PIPE.0;
+const GROUP_ACCESSES: u64 = AccessFlags2::MEMORY_READ.0 | AccessFlags2::MEMORY_WRITE.0;
+
+impl Tables {
+    fn new() -> Tables {
+        let mut stages = vec![StageDesc {
+            bit: TRANSITION_BIT,
+            name: "layout transition",
+            queues: 0,
+            earlier: Stages::default(),
+            later: Stages::default(),
+            usages: Usages::default(),
+        }];
+        for it in SYNC_STAGES {
+            if it.stage != 0 && it.equivalent == 0 && it.stage & GROUP_STAGES == 0 {
+                stages.push(StageDesc {
+                    bit: it.stage,
+                    name: it.name,
+                    queues: it.queues,
+                    earlier: Stages::default(),
+                    later: Stages::default(),
+                    usages: Usages::default(),
+                });
+            }
+        }
+        assert!(stages.len() <= 64, "a set of stages is one word");
+        let mut tables = Tables { stages, usages: Vec::new(), writes: Vec::new() };
+        tables.add_usages();
+        tables.order_stages();
+        tables
+    }
+
+    fn add_usages(&mut self) {
+        self.add_usage(TRANSITION, 0, "layout transition", true);
+        for index in 1..self.stages.len() {
+            let stage = Stage(index as u8);
+            for it in SYNC_ACCESSES {
+                let is_group = it.access == 0 || it.equivalent != 0 || it.access & GROUP_ACCESSES != 0;
+                // An access without stages is one that every stage can make: only groups are.
+                if is_group || group_members(it.stages) & self.stages[index].bit == 0 {
+                    continue;
+                }
+                self.add_usage(stage, it.access, it.name, is_write(it.name));
+            }
+        }
+        assert!(self.usages.len() <= USAGE_WORDS * 64, "a set of usages has room for all");
+    }
+
+    fn add_usage(&mut self, stage: Stage, access: u64, name: &'static str, is_write: bool) {
+        let usage = Usage(self.usages.len() as u8);
+        let write = is_write.then_some(self.writes.len() as u8);
+        self.writes.extend(is_write.then_some(usage));
+        self.stages[usize::from(stage.0)].usages.add(usage);
+        self.usages.push(UsageDesc { stage, access, name, write });
+    }
+
+    /// Which stages come before which: along each pipeline, and where a stage says that it comes before another.
+    fn order_stages(&mut self) {
+        for pipeline in SYNC_PIPELINES {
+            let mut before = Stages::default();
+            for it in pipeline.stages {
+                let members = self.stages_of_bits(group_members(it.stage));
+                if it.is_ordered {
+                    members.iter().for_each(|stage| self.add_order(before, stage));
+                    before = before.union(members);
+                } else if it.before != 0 {
+                    // It stands beside the pipeline, in front of one stage and what follows that.
+                    let at = pipeline.stages.iter().position(|other| other.stage == it.before);
+                    for other in pipeline.stages[at.unwrap_or(0)..].iter().filter(|it| it.is_ordered) {
+                        let later = self.stages_of_bits(group_members(other.stage));
+                        later.iter().for_each(|stage| self.add_order(members, stage));
+                    }
+                }
+            }
+        }
+    }
+
+    fn add_order(&mut self, before: Stages, stage: Stage) {
+        self.stages[usize::from(stage.0)].earlier.0 |= before.0;
+        for it in before.iter() {
+            self.stages[usize::from(it.0)].later.add(stage);
+        }
+    }
+
+    pub(crate) fn stages_of_bits(&self, bits: u64) -> Stages {
+        let mut found = Stages::default();
+        for (index, it) in self.stages.iter().enumerate().filter(|it| it.1.bit & bits != 0) {
+            debug_assert!(it.bit != 0, "the filter asks for a bit");
+            found.add(Stage(index as u8));
+        }
+        found
+    }
+
+    pub(crate) fn stage(&self, usage: Usage) -> Stage {
+        self.usages[usize::from(usage.0)].stage
+    }
+
+    pub(crate) fn write_column(&self, usage: Usage) -> Option<usize> {
+        self.usages[usize::from(usage.0)].write.map(usize::from)
+    }
+
+    /// The usage of an access, if the stage can make it.
+    pub(crate) fn usage(&self, stage: u64, access: u64) -> Option<Usage> {
+        let fits = |it: &UsageDesc| self.stages[usize::from(it.stage.0)].bit == stage && it.access == access;
+        self.usages.iter().skip(1).position(fits).map(|it| Usage(it as u8 + 1))
+    }
+}
+
+/// The bits that a mask of stages stands for, groups taken apart. `ALL_COMMANDS` is not among them: what it stands
+/// for depends on the queue.
+pub(crate) fn group_members(bits: u64) -> u64 {
+    let mut members = bits;
+    // Groups are made of groups: all graphics stages contain the vertex input.
+    for _ in 0..4 {
+        for it in SYNC_STAGES.iter().filter(|it| it.equivalent != 0 && members & it.stage != 0) {
+            members = members & !it.stage | it.equivalent;
+        }
+    }
+    members
+}
+
+/// The bits that a mask of accesses stands for, among those that are not of every kind.
+pub(crate) fn access_members(bits: u64) -> u64 {
+    let mut members = bits;
+    for it in SYNC_ACCESSES.iter().filter(|it| it.equivalent != 0 && bits & it.access != 0) {
+        members = members & !it.access | it.equivalent;
+    }
+    let all = |want_write: bool| {
+        let fits = |it: &&lavascope_abi::desc::SyncAccess| {
+            it.access != 0 && it.access & GROUP_ACCESSES == 0 && is_write(it.name) == want_write
+        };
+        SYNC_ACCESSES.iter().filter(fits).fold(0, |all, it| all | it.access)
+    };
+    if bits & AccessFlags2::MEMORY_READ.0 != 0 {
+        members |= all(false);
+    }
+    if bits & AccessFlags2::MEMORY_WRITE.0 != 0 {
+        members |= all(true);
+    }
+    members
+}
+
+/// The registry has no mark for writes but their names.
+fn is_write(name: &str) -> bool {
+    name.contains("_WRITE_")
+}
+
+impl Stages {
+    pub(crate) fn add(&mut self, stage: Stage) {
+        self.0 |= 1 << stage.0;
+    }
+
+    pub(crate) fn has(self, stage: Stage) -> bool {
+        self.0 >> stage.0 & 1 != 0
+    }
+
+    pub(crate) fn union(self, other: Stages) -> Stages {
+        Stages(self.0 | other.0)
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = Stage> {
+        bits(self.0).map(Stage)
+    }
+}
+
+impl Usages {
+    pub(crate) fn add(&mut self, usage: Usage) {
+        self.0[usize::from(usage.0) / 64] |= 1 << (usage.0 % 64);
+    }
+
+    pub(crate) fn has(self, usage: Usage) -> bool {
+        self.0[usize::from(usage.0) / 64] >> (usage.0 % 64) & 1 != 0
+    }
+
+    pub(crate) fn union(self, other: Usages) -> Usages {
+        Usages(std::array::from_fn(|it| self.0[it] | other.0[it]))
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == [0; USAGE_WORDS]
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = Usage> {
+        (0..USAGE_WORDS).flat_map(move |word| bits(self.0[word]).map(move |bit| Usage(word as u8 * 64 + bit)))
+    }
+}
+
+fn bits(mut word: u64) -> impl Iterator<Item = u8> {
+    std::iter::from_fn(move || {
+        let bit = word.trailing_zeros() as u8;
+        (word != 0).then(|| word &= word - 1).map(|()| bit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tables_have_the_usages_of_the_seed() {
+        let names = |stage: PipelineStageFlags2| {
+            let stage = TABLES.stages_of_bits(stage.0).iter().next().map(|it| TABLES.stages[usize::from(it.0)].usages);
+            stage.into_iter().flat_map(Usages::iter).map(|it| TABLES.usages[usize::from(it.0)].name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(PipelineStageFlags2::INDEX_INPUT), ["VK_ACCESS_2_INDEX_READ_BIT"]);
+        assert!(names(PipelineStageFlags2::COPY).contains(&"VK_ACCESS_2_TRANSFER_WRITE_BIT"));
+        assert_eq!(names(PipelineStageFlags2::CLEAR), ["VK_ACCESS_2_TRANSFER_WRITE_BIT"]);
+        assert_eq!(names(PipelineStageFlags2::HOST), ["VK_ACCESS_2_HOST_READ_BIT", "VK_ACCESS_2_HOST_WRITE_BIT"]);
+        assert!(TABLES.usages.len() > 79, "{}", TABLES.usages.len());
+    }
+
+    #[test]
+    fn groups_are_taken_apart() {
+        let transfer = group_members(PipelineStageFlags2::ALL_TRANSFER.0);
+        assert_eq!(transfer & PipelineStageFlags2::COPY.0, PipelineStageFlags2::COPY.0);
+        assert_eq!(transfer & PipelineStageFlags2::ALL_TRANSFER.0, 0);
+        let graphics = group_members(PipelineStageFlags2::ALL_GRAPHICS.0);
+        assert_ne!(graphics & PipelineStageFlags2::INDEX_INPUT.0, 0);
+        let reads = access_members(AccessFlags2::MEMORY_READ.0);
+        assert_ne!(reads & AccessFlags2::UNIFORM_READ.0, 0);
+        assert_eq!(reads & AccessFlags2::TRANSFER_WRITE.0, 0);
+    }
+
+    #[test]
+    fn pipelines_order_their_stages() {
+        let stage = |bit: PipelineStageFlags2| TABLES.stages_of_bits(bit.0).iter().next().expect("a stage");
+        let fragment = &TABLES.stages[usize::from(stage(PipelineStageFlags2::FRAGMENT_SHADER).0)];
+        assert!(fragment.earlier.has(stage(PipelineStageFlags2::VERTEX_SHADER)));
+        assert!(fragment.later.has(stage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT)));
+        assert!(!fragment.earlier.has(stage(PipelineStageFlags2::COMPUTE_SHADER)));
+        assert!(!fragment.later.has(stage(PipelineStageFlags2::COPY)));
+    }
+}

@@ -102,8 +102,8 @@ impl Tables {
             let stage = Stage(index as u8);
             for it in SYNC_ACCESSES {
                 let is_group = it.access == 0 || it.equivalent != 0 || it.access & GROUP_ACCESSES != 0;
-                // An access without stages is one that every stage can make: only groups are.
-                if is_group || group_members(it.stages) & self.stages[index].bit == 0 {
+                // Groups of stages are in the table too, but so is each of their members that can make the access.
+                if is_group || it.stages & self.stages[index].bit == 0 {
                     continue;
                 }
                 self.add_usage(stage, it.access, it.name, is_write(it.name));
@@ -178,8 +178,10 @@ pub(crate) fn group_members(bits: u64) -> u64 {
     let mut members = bits;
     // Groups are made of groups: all graphics stages contain the vertex input.
     for _ in 0..4 {
-        for it in SYNC_STAGES.iter().filter(|it| it.equivalent != 0 && members & it.stage != 0) {
-            members = members & !it.stage | it.equivalent;
+        for it in SYNC_STAGES {
+            if it.equivalent != 0 && members & it.stage != 0 {
+                members = members & !it.stage | it.equivalent;
+            }
         }
     }
     members
@@ -277,6 +279,10 @@ mod tests {
         assert_eq!(names(PipelineStageFlags2::CLEAR), ["VK_ACCESS_2_TRANSFER_WRITE_BIT"]);
         assert_eq!(names(PipelineStageFlags2::HOST), ["VK_ACCESS_2_HOST_READ_BIT", "VK_ACCESS_2_HOST_WRITE_BIT"]);
         assert!(TABLES.usages.len() > 79, "{}", TABLES.usages.len());
+        let is_single = |it: &&lavascope_abi::desc::SyncAccess| it.access & GROUP_ACCESSES == 0 && it.equivalent == 0;
+        for it in SYNC_ACCESSES.iter().filter(|it| it.access != 0).filter(is_single) {
+            assert!(TABLES.usages.iter().any(|usage| usage.access == it.access), "{} has a stage", it.name);
+        }
     }
 
     #[test]

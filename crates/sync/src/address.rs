@@ -1,0 +1,298 @@
+//! Where everything lies: one space of made-up addresses for all memory and all images.
+//!
+//! Memory, and what lies in it byte by byte, has linear addresses. An optimally tiled image has a range of its own, in
+//! which one address is one texel: aspect by aspect, level by level, layer by layer, slice by slice, row by row.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use lavascope_abi::FORMATS;
+use lavascope_program::{
+    Area, Binding, Components, Image, ImageRegion, MemoryId, Region, Resource, ResourceId, ResourceKind, Tiling,
+};
+
+/// What lies where.
+#[derive(Default)]
+pub(crate) struct Addresses {
+    places: Vec<Placed>,
+    memories: HashMap<MemoryId, u64>,
+    next: u64,
+}
+
+struct Placed {
+    base: u64,
+    kind: ResourceKind,
+    binding: Option<Binding>,
+    /// Resources in the same memory whose addresses say nothing about this one's.
+    aliases: Vec<ResourceId>,
+}
+
+/// Room for a memory whose size nobody told.
+const MEMORY_SIZE: u64 = 1 << 44;
+
+impl Addresses {
+    pub(crate) fn add(&mut self, resource: &Resource) -> ResourceId {
+        let id = ResourceId(self.places.len() as u32);
+        let base = match (&resource.kind, resource.binding) {
+            (ResourceKind::Image(image), binding) if image.tiling == Tiling::Optimal => {
+                self.compatible(image, binding).unwrap_or_else(|| self.allocate(texels(image)))
+            }
+            (_, Some(binding)) => self.memory(binding.memory) + binding.offset,
+            (ResourceKind::Buffer { size }, None) => self.allocate(*size),
+            (ResourceKind::Image(image), None) => self.allocate(texels(image) * texel_size(image)),
+        };
+        let placed = Placed { base, kind: resource.kind.clone(), binding: resource.binding, aliases: Vec::new() };
+        self.places.push(placed);
+        self.find_aliases(id);
+        id
+    }
+
+    fn allocate(&mut self, size: u64) -> u64 {
+        let base = self.next;
+        // Never next to each other, so that neighbors are never joined.
+        self.next += size.max(1) + 1;
+        base
+    }
+
+    fn memory(&mut self, memory: MemoryId) -> u64 {
+        if let Some(base) = self.memories.get(&memory) {
+            return *base;
+        }
+        let base = self.allocate(MEMORY_SIZE);
+        self.memories.insert(memory, base);
+        base
+    }
+
+    /// The base of an image that is the same one under another name.
+    fn compatible(&self, image: &Image, binding: Option<Binding>) -> Option<u64> {
+        let same = |it: &&Placed| it.kind == ResourceKind::Image(*image) && it.binding == binding;
+        (image.alias && binding.is_some()).then(|| self.places.iter().find(same))?.map(|it| it.base)
+    }
+
+    fn find_aliases(&mut self, new: ResourceId) {
+        let index = new.0 as usize;
+        for other in 0..index {
+            let (left, right) = (&self.places[other], &self.places[index]);
+            let is_comparable = !left.is_opaque() && !right.is_opaque() || left.base == right.base;
+            if !is_comparable && overlap(left.binding, right.binding) {
+                self.places[other].aliases.push(new);
+                self.places[index].aliases.push(ResourceId(other as u32));
+            }
+        }
+    }
+
+    /// The addresses of a part of a resource, in order.
+    pub(crate) fn ranges(&self, resource: ResourceId, region: &Region) -> Vec<Range<u64>> {
+        let Some(placed) = self.places.get(resource.0 as usize) else { return Vec::new() };
+        match (&placed.kind, region) {
+            (ResourceKind::Buffer { size }, Region::Buffer(bytes)) => {
+                let cut = bytes.start.min(*size)..bytes.end.min(*size);
+                if cut.is_empty() { Vec::new() } else { vec![placed.base + cut.start..placed.base + cut.end] }
+            }
+            (ResourceKind::Image(image), Region::Image(region)) => {
+                let unit = placed.unit(image);
+                let texels = image_ranges(image, region);
+                texels.into_iter().map(|it| placed.base + it.start * unit..placed.base + it.end * unit).collect()
+            }
+            // The region of something else: nothing of this resource.
+            _ => Vec::new(),
+        }
+    }
+
+    /// All addresses of a resource.
+    pub(crate) fn whole(&self, resource: ResourceId) -> Range<u64> {
+        let Some(placed) = self.places.get(resource.0 as usize) else { return 0..0 };
+        let size = match &placed.kind {
+            ResourceKind::Buffer { size } => *size,
+            ResourceKind::Image(image) => texels(image) * placed.unit(image),
+        };
+        placed.base..placed.base + size
+    }
+
+    /// What else must be looked at when a resource is used: all addresses of others that lie in the same memory, but
+    /// in a way that cannot be compared.
+    pub(crate) fn aliased(&self, resource: ResourceId) -> Vec<Range<u64>> {
+        let Some(placed) = self.places.get(resource.0 as usize) else { return Vec::new() };
+        placed.aliases.iter().map(|it| self.aliased_part(placed, *it)).collect()
+    }
+
+    fn aliased_part(&self, placed: &Placed, other: ResourceId) -> Range<u64> {
+        let it = &self.places[other.0 as usize];
+        match (it.is_opaque(), placed.binding, it.binding) {
+            (false, Some(own), Some(bound)) => {
+                // Of something linear, the part in the memory that both have.
+                let start = own.offset.max(bound.offset);
+                let end = (own.offset + own.size).min(bound.offset + bound.size);
+                it.base + (start - bound.offset)..it.base + (end - bound.offset)
+            }
+            _ => self.whole(other),
+        }
+    }
+
+    /// What a range of addresses is called in the words of a resource.
+    pub(crate) fn regions(&self, resource: ResourceId, range: &Range<u64>) -> Vec<Region> {
+        let Some(placed) = self.places.get(resource.0 as usize) else { return Vec::new() };
+        let (start, end) = (range.start.saturating_sub(placed.base), range.end.saturating_sub(placed.base));
+        match &placed.kind {
+            ResourceKind::Buffer { .. } => vec![Region::Buffer(start..end)],
+            ResourceKind::Image(image) => {
+                let unit = placed.unit(image);
+                image_regions(image, start / unit..end.div_ceil(unit))
+            }
+        }
+    }
+}
+
+impl Placed {
+    fn is_opaque(&self) -> bool {
+        matches!(&self.kind, ResourceKind::Image(image) if image.tiling == Tiling::Optimal)
+    }
+
+    /// Addresses of one texel.
+    fn unit(&self, image: &Image) -> u64 {
+        if image.tiling == Tiling::Optimal { 1 } else { texel_size(image) }
+    }
+}
+
+fn overlap(left: Option<Binding>, right: Option<Binding>) -> bool {
+    let (Some(left), Some(right)) = (left, right) else { return false };
+    left.memory == right.memory && left.offset < right.offset + right.size && right.offset < left.offset + left.size
+}
+
+fn texel_size(image: &Image) -> u64 {
+    let desc = FORMATS.iter().find(|it| it.format == image.format);
+    desc.map_or(1, |it| u64::from(it.block_size)).max(1)
+}
+
+/// The aspects of an image, in the order of their addresses.
+fn aspects(image: &Image) -> Vec<u32> {
+    use lavascope_abi::{Format, ImageAspectFlags};
+    match image.format {
+        Format::D16_UNORM_S8_UINT | Format::D24_UNORM_S8_UINT | Format::D32_SFLOAT_S8_UINT => {
+            vec![ImageAspectFlags::DEPTH.0, ImageAspectFlags::STENCIL.0]
+        }
+        Format::D16_UNORM | Format::X8_D24_UNORM_PACK32 | Format::D32_SFLOAT => vec![ImageAspectFlags::DEPTH.0],
+        Format::S8_UINT => vec![ImageAspectFlags::STENCIL.0],
+        _ => vec![ImageAspectFlags::COLOR.0],
+    }
+}
+
+fn texels_of_mip(image: &Image, mip: u32) -> u64 {
+    image.extent_of_mip(mip).iter().map(|it| u64::from(*it)).product()
+}
+
+/// Texels of one aspect.
+fn texels_of_aspect(image: &Image) -> u64 {
+    (0..image.mips).map(|it| texels_of_mip(image, it)).sum::<u64>() * u64::from(image.layers)
+}
+
+fn texels(image: &Image) -> u64 {
+    texels_of_aspect(image) * aspects(image).len() as u64
+}
+
+/// Where a subresource begins.
+fn subresource(image: &Image, aspect: usize, mip: u32, layer: u32) -> u64 {
+    let mips: u64 = (0..mip).map(|it| texels_of_mip(image, it)).sum::<u64>() * u64::from(image.layers);
+    aspect as u64 * texels_of_aspect(image) + mips + u64::from(layer) * texels_of_mip(image, mip)
+}
+
+fn image_ranges(image: &Image, region: &ImageRegion) -> Vec<Range<u64>> {
+    let mut found: Vec<Range<u64>> = Vec::new();
+    let mut add = |range: Range<u64>| match found.last_mut() {
+        Some(last) if last.end == range.start => last.end = range.end,
+        _ if range.is_empty() => {}
+        _ => found.push(range),
+    };
+    for (index, aspect) in aspects(image).into_iter().enumerate() {
+        if region.aspects & aspect == 0 {
+            continue;
+        }
+        for mip in region.mips.start..region.mips.end.min(image.mips) {
+            for layer in region.layers.start..region.layers.end.min(image.layers) {
+                let base = subresource(image, index, mip, layer);
+                area_ranges(image.extent_of_mip(mip), region.area, base, &mut add);
+            }
+        }
+    }
+    found
+}
+
+fn area_ranges(extent: [u32; 3], area: Option<Area>, base: u64, add: &mut impl FnMut(Range<u64>)) {
+    let [width, height, _] = extent.map(u64::from);
+    let whole = Area { offset: [0; 3], extent };
+    let area = area.unwrap_or(whole);
+    let part = |at: usize| {
+        let start = u64::from(area.offset[at]).min(u64::from(extent[at]));
+        start..(start + u64::from(area.extent[at])).min(u64::from(extent[at]))
+    };
+    let (x, y, z) = (part(0), part(1), part(2));
+    let is_wide = x == (0..width);
+    for slice in z {
+        let slice_base = base + slice * width * height;
+        if is_wide {
+            add(slice_base + y.start * width..slice_base + y.end * width);
+            continue;
+        }
+        for row in y.clone() {
+            add(slice_base + row * width + x.start..slice_base + row * width + x.end);
+        }
+    }
+}
+
+/// A range of texels in the words of the API: a region for each row, slice or subresource.
+fn image_regions(image: &Image, range: Range<u64>) -> Vec<Region> {
+    let mut found = Vec::new();
+    for (index, aspect) in aspects(image).into_iter().enumerate() {
+        for mip in 0..image.mips {
+            for layer in 0..image.layers {
+                let base = subresource(image, index, mip, layer);
+                let size = texels_of_mip(image, mip);
+                let part = range.start.max(base)..range.end.min(base + size);
+                if part.is_empty() {
+                    continue;
+                }
+                let region = |area| {
+                    Region::Image(ImageRegion {
+                        aspects: aspect,
+                        mips: mip..mip + 1,
+                        layers: layer..layer + 1,
+                        area,
+                        components: Components::ALL,
+                    })
+                };
+                if part == (base..base + size) {
+                    found.push(region(None));
+                } else {
+                    let areas = areas(image.extent_of_mip(mip), part.start - base..part.end - base);
+                    found.extend(areas.into_iter().map(|it| region(Some(it))));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// A run of texels of a subresource, row by row; rows that are whole together.
+fn areas(extent: [u32; 3], run: Range<u64>) -> Vec<Area> {
+    let [width, height, _] = extent.map(u64::from);
+    let mut found: Vec<Area> = Vec::new();
+    let mut at = run.start;
+    while at < run.end {
+        let (z, y, x) = (at / (width * height), at / width % height, at % width);
+        let end = run.end.min(at - x + width);
+        let area = Area { offset: [x as u32, y as u32, z as u32], extent: [(end - at) as u32, 1, 1] };
+        match found.last_mut() {
+            Some(last) if is_below(last, &area) => last.extent[1] += 1,
+            _ => found.push(area),
+        }
+        at = end;
+    }
+    found
+}
+
+fn is_below(upper: &Area, lower: &Area) -> bool {
+    upper.offset[0] == lower.offset[0]
+        && upper.extent[0] == lower.extent[0]
+        && upper.offset[1] + upper.extent[1] == lower.offset[1]
+        && upper.offset[2] == lower.offset[2]
+}

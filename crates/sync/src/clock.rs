@@ -1,0 +1,463 @@
+//! Clocks: what is ordered before a point in a queue's timeline, whatever the number of resources.
+//!
+//! A clock has four tables. Their columns are lanes (queue, stage) or writes (queue, usage that writes), of every
+//! queue; their cells are tags.
+//!
+//! - `happened[d]`: every access of a lane up to this tag happens before stage `d`.
+//! - `available[d]`: every such write is available, and its chain of dependencies reaches stage `d`.
+//! - `visible[v]`: every such write is visible to usage `v`.
+//! - `reached[v]`: like `visible`, but of lanes: for dependencies on single resources (see `overlay`).
+//!
+//! Most stages share their row with many others, so a table is a few classes of stages with a row each, and a
+//! barrier costs what the classes cost.
+
+use std::collections::HashMap;
+
+use crate::usage::{Stage, Stages, TABLES, Usage, Usages};
+
+/// Names an access or a synchronization operation; later ones are greater.
+pub(crate) type Tag = u64;
+
+/// A row: cells by queue and column, of queues that were seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Row(Vec<Tag>);
+
+impl Row {
+    #[inline]
+    pub(crate) fn get(&self, at: usize) -> Tag {
+        self.0.get(at).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn raise(&mut self, at: usize, tag: Tag) {
+        if self.0.len() <= at {
+            self.0.resize(at + 1, 0);
+        }
+        self.0[at] = self.0[at].max(tag);
+    }
+
+    pub(crate) fn raise_all(&mut self, other: &Row) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        for (own, other) in self.0.iter_mut().zip(&other.0) {
+            *own = (*own).max(*other);
+        }
+    }
+
+    /// Whether raising it by another changes nothing.
+    fn covers(&self, other: &Row) -> bool {
+        other.0.iter().enumerate().all(|(at, tag)| self.get(at) >= *tag)
+    }
+}
+
+/// The column of a lane.
+#[inline]
+pub(crate) fn lane(queue: u8, stage: Stage) -> usize {
+    usize::from(queue) * TABLES.stages.len() + usize::from(stage.0)
+}
+
+/// The column of a write, from its place among the usages that write.
+#[inline]
+pub(crate) fn write(queue: u8, column: usize) -> usize {
+    usize::from(queue) * TABLES.writes.len() + column
+}
+
+/// A set of keys of a table: stages or usages.
+pub(crate) trait Keys: Copy + PartialEq {
+    fn and(self, other: Self) -> Self;
+    fn and_not(self, other: Self) -> Self;
+    fn or(self, other: Self) -> Self;
+    fn is_none(self) -> bool;
+    fn each(self, each: impl FnMut(usize));
+}
+
+impl Keys for Stages {
+    fn and(self, other: Self) -> Self {
+        Stages(self.0 & other.0)
+    }
+
+    fn and_not(self, other: Self) -> Self {
+        Stages(self.0 & !other.0)
+    }
+
+    fn or(self, other: Self) -> Self {
+        self.union(other)
+    }
+
+    fn is_none(self) -> bool {
+        self.is_empty()
+    }
+
+    fn each(self, mut each: impl FnMut(usize)) {
+        self.iter().for_each(|it| each(usize::from(it.0)));
+    }
+}
+
+impl Keys for Usages {
+    fn and(self, other: Self) -> Self {
+        Usages(std::array::from_fn(|it| self.0[it] & other.0[it]))
+    }
+
+    fn and_not(self, other: Self) -> Self {
+        Usages(std::array::from_fn(|it| self.0[it] & !other.0[it]))
+    }
+
+    fn or(self, other: Self) -> Self {
+        self.union(other)
+    }
+
+    fn is_none(self) -> bool {
+        self.is_empty()
+    }
+
+    fn each(self, mut each: impl FnMut(usize)) {
+        self.iter().for_each(|it| each(usize::from(it.0)));
+    }
+}
+
+/// Rows by key, many keys sharing one.
+#[derive(Clone, Debug)]
+pub(crate) struct Table<K> {
+    classes: Vec<Class<K>>,
+    /// The class of each key; none for keys whose row is all zero.
+    of: Vec<u8>,
+}
+
+#[derive(Clone, Debug)]
+struct Class<K> {
+    keys: K,
+    row: Row,
+}
+
+const NO_CLASS: u8 = u8::MAX;
+
+impl<K: Keys> Table<K> {
+    fn new(keys: usize) -> Table<K> {
+        Table { classes: Vec::new(), of: vec![NO_CLASS; keys] }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, key: usize, column: usize) -> Tag {
+        match self.of[key] {
+            NO_CLASS => 0,
+            class => self.classes[usize::from(class)].row.get(column),
+        }
+    }
+
+    /// The greatest of the rows of some keys.
+    fn join(&self, keys: K) -> Row {
+        let mut row = Row::default();
+        for class in self.classes.iter().filter(|it| !it.keys.and(keys).is_none()) {
+            row.raise_all(&class.row);
+        }
+        row
+    }
+
+    /// Raises the rows of some keys.
+    fn raise(&mut self, keys: K, by: &Row) {
+        let mut left = keys;
+        for index in 0..self.classes.len() {
+            let part = self.classes[index].keys.and(keys);
+            if part.is_none() {
+                continue;
+            }
+            left = left.and_not(part);
+            if self.classes[index].row.covers(by) {
+                continue;
+            }
+            if part == self.classes[index].keys {
+                self.classes[index].row.raise_all(by);
+            } else {
+                let mut row = self.classes[index].row.clone();
+                row.raise_all(by);
+                self.classes[index].keys = self.classes[index].keys.and_not(part);
+                self.add(part, row);
+            }
+        }
+        if !left.is_none() && by.0.iter().any(|it| *it != 0) {
+            self.add(left, by.clone());
+        }
+        self.merge();
+    }
+
+    fn add(&mut self, keys: K, row: Row) {
+        let class = self.classes.len() as u8;
+        keys.each(|key| self.of[key] = class);
+        self.classes.push(Class { keys, row });
+    }
+
+    /// Classes with equal rows become one.
+    fn merge(&mut self) {
+        let mut index = 1;
+        while index < self.classes.len() {
+            let same = self.classes[..index].iter().position(|it| it.row == self.classes[index].row);
+            match same {
+                Some(first) => {
+                    let gone = self.classes.swap_remove(index);
+                    self.classes[first].keys = self.classes[first].keys.or(gone.keys);
+                    gone.keys.each(|key| self.of[key] = first as u8);
+                    if let Some(moved) = self.classes.get(index) {
+                        moved.keys.each(|key| self.of[key] = index as u8);
+                    }
+                }
+                None => index += 1,
+            }
+        }
+    }
+}
+
+/// A dependency whose first scope is a stretch of a queue's work, not all of it up to a tag: those of subpasses.
+///
+/// It does not fit into the tables, so it is kept as it is, with what later dependencies chained to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub(crate) queue: u8,
+    /// The tags it covers: after `begin`, up to and with `end`.
+    pub(crate) begin: Tag,
+    pub(crate) end: Tag,
+    /// The stages and the writes that it covers.
+    pub(crate) src: Stages,
+    pub(crate) src_usages: Usages,
+    /// What they happen before, and to what they are visible.
+    pub(crate) dst: Stages,
+    pub(crate) dst_usages: Usages,
+}
+
+impl Stretch {
+    fn has(&self, queue: u8, tag: Tag) -> bool {
+        self.queue == queue && self.begin < tag && tag <= self.end
+    }
+
+    fn is_same_source(&self, other: &Stretch) -> bool {
+        let key = |it: &Stretch| (it.queue, it.begin, it.end, it.src, it.src_usages);
+        key(self) == key(other)
+    }
+}
+
+/// What a first scope hands on: which lanes happened before, which writes are available.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Carry {
+    happened: Row,
+    available: Row,
+    stretches: Vec<Stretch>,
+}
+
+impl Carry {
+    /// Whether an access is in the scope.
+    pub(crate) fn has(&self, queue: u8, stage: Stage, tag: Tag) -> bool {
+        self.happened.get(lane(queue, stage)) >= tag
+            || self.stretches.iter().any(|it| it.has(queue, tag) && it.src.has(stage))
+    }
+
+    /// Whether a write is available in the scope.
+    pub(crate) fn has_available(&self, queue: u8, usage: Usage, tag: Tag) -> bool {
+        let column = TABLES.write_column(usage).unwrap_or(0);
+        self.available.get(write(queue, column)) >= tag
+            || self.stretches.iter().any(|it| it.has(queue, tag) && it.src_usages.has(usage))
+    }
+
+    pub(crate) fn raise_all(&mut self, other: &Carry) {
+        self.happened.raise_all(&other.happened);
+        self.available.raise_all(&other.available);
+        self.stretches.extend_from_slice(&other.stretches);
+    }
+}
+
+/// A point in a timeline.
+#[derive(Clone, Debug)]
+pub(crate) struct Clock {
+    happened: Table<Stages>,
+    available: Table<Stages>,
+    visible: Table<Usages>,
+    reached: Table<Usages>,
+    stretches: Vec<Stretch>,
+    /// By queue: up to where its batches are known here, by any path of semaphores or waits at all.
+    pub(crate) batches: HashMap<u8, Tag>,
+}
+
+impl Default for Clock {
+    fn default() -> Clock {
+        Clock {
+            happened: Table::new(TABLES.stages.len()),
+            available: Table::new(TABLES.stages.len()),
+            visible: Table::new(TABLES.usages.len()),
+            reached: Table::new(TABLES.usages.len()),
+            stretches: Vec::new(),
+            batches: HashMap::new(),
+        }
+    }
+}
+
+impl Clock {
+    /// Whether an access happened before a stage here.
+    pub(crate) fn has_happened(&self, here: Stage, queue: u8, stage: Stage, tag: Tag) -> bool {
+        self.happened.get(usize::from(here.0), lane(queue, stage)) >= tag
+            || self.stretches.iter().any(|it| it.has(queue, tag) && it.src.has(stage) && it.dst.has(here))
+    }
+
+    /// Whether a write is visible to a usage here.
+    pub(crate) fn is_visible(&self, here: Usage, queue: u8, usage: Usage, tag: Tag) -> bool {
+        let column = TABLES.write_column(usage).unwrap_or(0);
+        self.visible.get(usize::from(here.0), write(queue, column)) >= tag
+            || self.stretches.iter().any(|it| it.has(queue, tag) && it.src_usages.has(usage) && it.dst_usages.has(here))
+    }
+
+    /// Whether what became available to a stage is visible to a usage here.
+    pub(crate) fn is_reached(&self, here: Usage, queue: u8, stage: Stage, tag: Tag) -> bool {
+        self.reached.get(usize::from(here.0), lane(queue, stage)) >= tag
+            || self.stretches.iter().any(|it| it.has(queue, tag) && it.src.has(stage) && it.dst_usages.has(here))
+    }
+
+    /// What the first scope of an operation on `queue` at `now` hands on: directly what the queue did in those stages
+    /// and with those usages, and by chains what was ordered before those stages.
+    pub(crate) fn first_scope(&self, queue: u8, now: Tag, src: Stages, usages: Usages) -> Carry {
+        let mut carry = self.chains(src);
+        for stage in src.iter() {
+            carry.happened.raise(lane(queue, stage), now);
+        }
+        for column in usages.iter().filter_map(|it| TABLES.write_column(it)) {
+            carry.available.raise(write(queue, column), now);
+        }
+        carry
+    }
+
+    /// The same for a stretch of the queue's work only.
+    pub(crate) fn first_scope_of(&self, stretch: Stretch) -> Carry {
+        let mut carry = self.chains(stretch.src);
+        carry.stretches.push(stretch);
+        carry
+    }
+
+    /// What was ordered before some stages.
+    fn chains(&self, src: Stages) -> Carry {
+        Carry {
+            happened: self.happened.join(src),
+            available: self.available.join(src),
+            stretches: self.stretches.iter().filter(|it| it.dst.0 & src.0 != 0).copied().collect(),
+        }
+    }
+
+    /// A memory dependency on everything reaches its second scope.
+    pub(crate) fn second_scope(&mut self, carry: &Carry, dst: Stages, usages: Usages) {
+        self.execution_only(carry, dst);
+        self.visible.raise(usages, &carry.available);
+        self.reached.raise(usages, &carry.happened);
+        for stretch in &carry.stretches {
+            self.stretch(Stretch { dst: Stages::default(), dst_usages: usages, ..*stretch });
+        }
+    }
+
+    /// What a dependency on a single resource does for everything else: it orders execution, and hands on what is
+    /// available already.
+    pub(crate) fn execution_only(&mut self, carry: &Carry, dst: Stages) {
+        self.happened.raise(dst, &carry.happened);
+        self.available.raise(dst, &carry.available);
+        for stretch in &carry.stretches {
+            self.stretch(Stretch { dst, dst_usages: Usages::default(), ..*stretch });
+        }
+        self.forget_covered();
+    }
+
+    /// Adds to what follows a stretch.
+    fn stretch(&mut self, new: Stretch) {
+        match self.stretches.iter_mut().find(|it| it.is_same_source(&new)) {
+            Some(own) => {
+                own.dst = own.dst.union(new.dst);
+                own.dst_usages = own.dst_usages.union(new.dst_usages);
+            }
+            None => self.stretches.push(new),
+        }
+    }
+
+    /// Stretches that the tables know by now: everything up to their end happened before every stage, visible to all.
+    fn forget_covered(&mut self) {
+        let all = TABLES.stages.len();
+        let (happened, visible) = (&self.happened, &self.visible);
+        self.stretches.retain(|it| {
+            let is_ordered = |here: usize| it.src.iter().all(|s| happened.get(here, lane(it.queue, s)) >= it.end);
+            let is_visible = |here: usize| {
+                let columns = it.src_usages.iter().filter_map(|w| TABLES.write_column(w));
+                columns.map(|w| write(it.queue, w)).all(|w| visible.get(here, w) >= it.end)
+            };
+            !((0..all).all(is_ordered) && (0..TABLES.usages.len()).all(is_visible))
+        });
+    }
+
+    pub(crate) fn raise_batches(&mut self, other: &HashMap<u8, Tag>) {
+        for (queue, tag) in other {
+            let own = self.batches.entry(*queue).or_default();
+            *own = (*own).max(*tag);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lavascope_abi::PipelineStageFlags2;
+
+    fn stage(bit: PipelineStageFlags2) -> Stage {
+        TABLES.stages_of_bits(bit.0).iter().next().expect("a stage")
+    }
+
+    fn one(stage: Stage) -> Stages {
+        let mut stages = Stages::default();
+        stages.add(stage);
+        stages
+    }
+
+    #[test]
+    fn execution_chains_through_stages() {
+        let [copy, compute, fragment] =
+            [PipelineStageFlags2::COPY, PipelineStageFlags2::COMPUTE_SHADER, PipelineStageFlags2::FRAGMENT_SHADER]
+                .map(stage);
+        let mut clock = Clock::default();
+        let carry = clock.first_scope(0, 5, one(copy), Usages::default());
+        clock.second_scope(&carry, one(compute), Usages::default());
+        let carry = clock.first_scope(0, 9, one(compute), Usages::default());
+        clock.second_scope(&carry, one(fragment), Usages::default());
+        assert!(clock.has_happened(fragment, 0, copy, 5) && !clock.has_happened(fragment, 0, copy, 6));
+        assert!(clock.has_happened(fragment, 0, compute, 9));
+        assert!(!clock.has_happened(compute, 0, compute, 1));
+    }
+
+    #[test]
+    fn a_stretch_covers_what_lies_in_it_and_chains() {
+        let [copy, compute, fragment] =
+            [PipelineStageFlags2::COPY, PipelineStageFlags2::COMPUTE_SHADER, PipelineStageFlags2::FRAGMENT_SHADER]
+                .map(stage);
+        let mut clock = Clock::default();
+        let stretch = Stretch {
+            queue: 0,
+            begin: 4,
+            end: 8,
+            src: one(copy),
+            src_usages: Usages::default(),
+            dst: Stages::default(),
+            dst_usages: Usages::default(),
+        };
+        let carry = clock.first_scope_of(stretch);
+        clock.second_scope(&carry, one(compute), Usages::default());
+        let carry = clock.first_scope(0, 12, one(compute), Usages::default());
+        clock.second_scope(&carry, one(fragment), Usages::default());
+        for here in [compute, fragment] {
+            assert!(clock.has_happened(here, 0, copy, 6) && clock.has_happened(here, 0, copy, 8));
+            assert!(!clock.has_happened(here, 0, copy, 4) && !clock.has_happened(here, 0, copy, 10));
+        }
+    }
+
+    #[test]
+    fn keys_with_equal_rows_share_one() {
+        let mut table: Table<Stages> = Table::new(8);
+        let mut row = Row::default();
+        row.raise(3, 7);
+        table.raise(Stages(0b0011), &row);
+        table.raise(Stages(0b1100), &row);
+        assert_eq!(table.classes.len(), 1);
+        row.raise(4, 9);
+        table.raise(Stages(0b0001), &row);
+        assert_eq!((table.classes.len(), table.get(0, 4), table.get(1, 4), table.get(3, 3)), (2, 9, 0, 7));
+        table.raise(Stages(0b1111), &row);
+        assert_eq!((table.classes.len(), table.get(3, 4)), (1, 9));
+    }
+}

@@ -1,0 +1,336 @@
+//! A device: its queues, what waits between them, and what happened to its memory.
+//!
+//! Work is looked at when a queue executes it: a batch that waits for a semaphore nobody has signaled yet is parked,
+//! with the batches behind it. A command buffer is walked each time it is executed; what was recorded is small by
+//! then, and nothing has to be summed up that could be summed up wrongly.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+
+use lavascope_base::IntervalMap;
+use lavascope_program::{Batch, FenceId, Found, Place, Point, QueueId, ResourceId, SemaphoreId, Signal, Wait};
+
+use crate::address::Addresses;
+use crate::clock::{Carry, Clock, Tag};
+use crate::scope;
+use crate::state::{Conflict, State};
+use crate::usage::{Stages, TABLES, Usages};
+
+/// Tags of one command: itself, behind it what its barrier does, and behind that what begins with it.
+pub(crate) const TAGS_PER_COMMAND: Tag = 4;
+
+pub(crate) struct Device {
+    pub(crate) queues: Vec<Timeline>,
+    pub(crate) addresses: Addresses,
+    pub(crate) states: IntervalMap<State>,
+    pub(crate) events: Vec<Event>,
+    semaphores: Vec<Semaphore>,
+    fences: Vec<Option<Known>>,
+    host: Arc<Known>,
+    tag: Tag,
+    /// Where each tag was given, by tag.
+    places: BTreeMap<Tag, Place>,
+    pub(crate) found: Vec<Found>,
+}
+
+/// A queue.
+pub(crate) struct Timeline {
+    pub(crate) flags: u32,
+    pub(crate) family: u32,
+    pub(crate) clock: Clock,
+    /// What all signals so far have handed on together.
+    signals: Carry,
+    parked: VecDeque<Parked>,
+    /// Where rendering that was suspended began.
+    pub(crate) suspended: Option<Tag>,
+}
+
+/// A batch that has not been executed, and what the host knew when it was submitted.
+struct Parked {
+    step: u32,
+    index: u32,
+    batch: Batch,
+    host: Arc<Known>,
+    /// Signaled when the batch is done.
+    fence: Option<FenceId>,
+}
+
+/// What one who waited knows to be over.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    carry: Carry,
+    batches: std::collections::HashMap<u8, Tag>,
+}
+
+impl Known {
+    fn raise_all(&mut self, other: &Known) {
+        self.carry.raise_all(&other.carry);
+        for (queue, tag) in &other.batches {
+            let own = self.batches.entry(*queue).or_default();
+            *own = (*own).max(*tag);
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Semaphore {
+    /// Of a binary semaphore that is signaled.
+    binary: Option<Known>,
+    /// Of a timeline, by value.
+    values: BTreeMap<u64, Known>,
+}
+
+/// An event.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Event {
+    pub(crate) set: Option<SetAt>,
+}
+
+/// What an event's first scope was when it was set.
+#[derive(Clone, Debug)]
+pub(crate) struct SetAt {
+    pub(crate) tag: Tag,
+    pub(crate) queue: u8,
+    /// The clock at that time: a wait tells the accesses, and in version 1 the stages again.
+    pub(crate) clock: Clock,
+    pub(crate) stages: Stages,
+}
+
+impl Device {
+    pub(crate) fn new(queues: &[lavascope_program::Queue], events: u32, semaphores: u32, fences: u32) -> Device {
+        let timeline = |it: &lavascope_program::Queue| Timeline {
+            flags: it.flags,
+            family: it.family,
+            clock: Clock::default(),
+            signals: Carry::default(),
+            parked: VecDeque::new(),
+            suspended: None,
+        };
+        Device {
+            queues: queues.iter().map(timeline).collect(),
+            addresses: Addresses::default(),
+            states: IntervalMap::default(),
+            events: vec![Event::default(); events as usize],
+            semaphores: vec![Semaphore::default(); semaphores as usize],
+            fences: vec![None; fences as usize],
+            host: Arc::default(),
+            tag: TAGS_PER_COMMAND,
+            places: BTreeMap::new(),
+            found: Vec::new(),
+        }
+    }
+
+    /// A tag for something that happens next.
+    pub(crate) fn next_tag(&mut self, place: Place) -> Tag {
+        self.tag += TAGS_PER_COMMAND;
+        self.places.insert(self.tag, place);
+        self.tag
+    }
+
+    pub(crate) fn place(&self, tag: Tag) -> Option<&Place> {
+        self.places.get(&(tag - tag % TAGS_PER_COMMAND))
+    }
+
+    /// Hands batches to a queue, and executes whatever can be executed.
+    pub(crate) fn submit(
+        &mut self,
+        step: u32,
+        queue: QueueId,
+        batches: &[Batch],
+        fence: Option<FenceId>,
+        execute: &mut dyn FnMut(&mut Device, u8, u32, u32, &Batch),
+    ) {
+        let Some(timeline) = self.queues.get_mut(queue.0 as usize) else { return };
+        let last = batches.len().saturating_sub(1);
+        for (index, batch) in batches.iter().enumerate() {
+            timeline.parked.push_back(Parked {
+                step,
+                index: index as u32,
+                batch: batch.clone(),
+                host: Arc::clone(&self.host),
+                fence: fence.filter(|_| index == last),
+            });
+        }
+        if batches.is_empty()
+            && let Some(fence) = fence
+        {
+            timeline.parked.push_back(Parked {
+                step,
+                index: 0,
+                batch: Batch::default(),
+                host: Arc::clone(&self.host),
+                fence: Some(fence),
+            });
+        }
+        self.run(execute);
+    }
+
+    /// Executes batches until every queue is empty or waits.
+    pub(crate) fn run(&mut self, execute: &mut dyn FnMut(&mut Device, u8, u32, u32, &Batch)) {
+        loop {
+            let ready = (0..self.queues.len()).find(|it| {
+                let front = self.queues[*it].parked.front();
+                front.is_some_and(|it| it.batch.waits.iter().all(|it| self.is_signaled(it.point)))
+            });
+            let Some(queue) = ready else { return };
+            if let Some(parked) = self.queues[queue].parked.pop_front() {
+                self.execute(queue as u8, parked, execute);
+            }
+        }
+    }
+
+    fn is_signaled(&self, point: Point) -> bool {
+        let Some(semaphore) = self.semaphores.get(point.semaphore.0 as usize) else { return true };
+        match point.value {
+            None => semaphore.binary.is_some(),
+            Some(value) => value == 0 || semaphore.values.range(value..).next().is_some(),
+        }
+    }
+
+    fn execute(&mut self, queue: u8, parked: Parked, execute: &mut dyn FnMut(&mut Device, u8, u32, u32, &Batch)) {
+        let own = &mut self.queues[usize::from(queue)];
+        own.clock.second_scope(&parked.host.carry, all_stages(), all_usages());
+        own.clock.raise_batches(&parked.host.batches);
+        let waited: Vec<(Wait, Known)> =
+            parked.batch.waits.iter().filter_map(|it| Some((*it, self.take(it.point)?))).collect();
+        let own = &mut self.queues[usize::from(queue)];
+        for (wait, known) in &waited {
+            let stages = scope::destination(wait.stages, own.flags);
+            own.clock.second_scope(&known.carry, stages, scope::usages_of(stages));
+            own.clock.raise_batches(&known.batches);
+        }
+        execute(self, queue, parked.step, parked.index, &parked.batch);
+        self.tag += TAGS_PER_COMMAND;
+        for signal in &parked.batch.signals {
+            self.signal(queue, *signal);
+        }
+        if let Some(fence) = parked.fence
+            && let Some(slot) = self.fences.get(fence.0 as usize).map(|_| fence.0 as usize)
+        {
+            self.fences[slot] = Some(self.all_of(queue));
+        }
+    }
+
+    /// What a wait gets, and for a binary semaphore takes.
+    fn take(&mut self, point: Point) -> Option<Known> {
+        let semaphore = self.semaphores.get_mut(point.semaphore.0 as usize)?;
+        match point.value {
+            None => semaphore.binary.take(),
+            Some(0) => None,
+            Some(value) => semaphore.values.range(value..).next().map(|it| it.1.clone()),
+        }
+    }
+
+    fn signal(&mut self, queue: u8, signal: Signal) {
+        let tag = self.tag;
+        let own = &mut self.queues[usize::from(queue)];
+        let stages = scope::source(signal.stages, own.flags);
+        let mut carry = own.clock.first_scope(queue, tag, stages, scope::usages_of(stages));
+        carry.raise_all(&own.signals);
+        own.signals = carry.clone();
+        let mut batches = own.clock.batches.clone();
+        batches.insert(queue, tag);
+        self.set_semaphore(signal.point, Known { carry, batches });
+    }
+
+    fn set_semaphore(&mut self, point: Point, known: Known) {
+        let Some(semaphore) = self.semaphores.get_mut(point.semaphore.0 as usize) else { return };
+        match point.value {
+            None => semaphore.binary = Some(known),
+            Some(value) => {
+                semaphore.values.insert(value, known);
+            }
+        }
+    }
+
+    /// Everything that a queue has done, and all that it knows of others.
+    fn all_of(&self, queue: u8) -> Known {
+        let clock = &self.queues[usize::from(queue)].clock;
+        let mut carry = clock.first_scope(queue, self.tag, all_stages(), all_usages());
+        carry.raise_all(&self.queues[usize::from(queue)].signals);
+        let mut batches = clock.batches.clone();
+        batches.insert(queue, self.tag);
+        Known { carry, batches }
+    }
+
+    fn host_learns(&mut self, known: &Known) {
+        Arc::make_mut(&mut self.host).raise_all(known);
+    }
+
+    pub(crate) fn wait_fences(&mut self, fences: &[FenceId]) {
+        for fence in fences {
+            if let Some(Some(known)) = self.fences.get(fence.0 as usize).cloned() {
+                self.host_learns(&known);
+            }
+        }
+    }
+
+    pub(crate) fn reset_fences(&mut self, fences: &[FenceId]) {
+        for fence in fences {
+            if let Some(slot) = self.fences.get_mut(fence.0 as usize) {
+                *slot = None;
+            }
+        }
+    }
+
+    pub(crate) fn queue_idle(&mut self, queue: QueueId) {
+        if (queue.0 as usize) < self.queues.len() {
+            let known = self.all_of(queue.0 as u8);
+            self.host_learns(&known);
+        }
+    }
+
+    pub(crate) fn device_idle(&mut self) {
+        (0..self.queues.len() as u32).for_each(|it| self.queue_idle(QueueId(it)));
+    }
+
+    pub(crate) fn host_waits(&mut self, points: &[Point]) {
+        for point in points {
+            let semaphore = self.semaphores.get(point.semaphore.0 as usize);
+            let known = semaphore.and_then(|it| it.values.range(point.value?..).next().map(|it| it.1.clone()));
+            if let Some(known) = known {
+                self.host_learns(&known);
+            }
+        }
+    }
+
+    pub(crate) fn host_signals(&mut self, point: Point) {
+        let known = Known::clone(&self.host);
+        self.set_semaphore(point, known);
+    }
+
+    /// A semaphore that something outside of all queues signals.
+    pub(crate) fn signal_from_outside(&mut self, semaphore: SemaphoreId) {
+        self.set_semaphore(Point { semaphore, value: None }, Known::default());
+    }
+
+    /// Keeps conflicts of an access to a resource.
+    pub(crate) fn report(&mut self, tag: Tag, resource: ResourceId, conflicts: Vec<(Range<u64>, Vec<Conflict>)>) {
+        let Some(at) = self.place(tag).cloned() else { return };
+        for (range, conflicts) in conflicts {
+            for conflict in conflicts {
+                let Some(prior) = self.place(conflict.prior).cloned() else { continue };
+                for region in self.addresses.regions(resource, &range) {
+                    let (kind, at, prior) = (conflict.kind, at.clone(), prior.clone());
+                    self.found.push(Found { kind, at, prior, resource, region });
+                }
+            }
+        }
+    }
+
+    /// Batches that wait for semaphores which nobody signals.
+    pub(crate) fn parked(&self) -> impl Iterator<Item = (QueueId, u32, u32)> {
+        let queues = self.queues.iter().enumerate();
+        queues.flat_map(|(queue, it)| it.parked.iter().map(move |it| (QueueId(queue as u32), it.step, it.index)))
+    }
+}
+
+/// Every stage there is.
+pub(crate) fn all_stages() -> Stages {
+    Stages((1 << TABLES.stages.len()) - 1)
+}
+
+pub(crate) fn all_usages() -> Usages {
+    scope::usages_of(all_stages())
+}

@@ -1,0 +1,371 @@
+//! Executes commands: their accesses are checked and kept, their dependencies enter the clocks.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use lavascope_program::{
+    Access, At, Barrier, Batch, Command, CommandBuffer, Dependency, Place, Program, Region, ResourceId, Scope,
+    SetEvent, WaitEvents, What,
+};
+
+use crate::clock::{Carry, Clock, Stretch, Tag};
+use crate::device::{Device, SetAt};
+use crate::order::Order;
+use crate::render::Instance;
+use crate::scope::{self, Expanded};
+use crate::state::{Conflict, Now};
+use crate::usage::{Stages, TABLES, Usage, Usages};
+
+/// Command buffers call command buffers at most this deep; the specification allows less.
+const DEPTH_MAX: usize = 16;
+
+/// Executes the command buffers of a batch.
+pub(crate) fn batch(device: &mut Device, program: &Program, queue: u8, step: u32, index: u32, batch: &Batch) {
+    for (primary, id) in batch.command_buffers.iter().enumerate() {
+        let Some(commands) = program.command_buffers.get(id.0 as usize) else { continue };
+        let at = At { step, batch: index, primary: primary as u32, path: Vec::new() };
+        Executor { device, program, queue, at, instance: None }.run(commands);
+    }
+}
+
+pub(crate) struct Executor<'a> {
+    pub(crate) device: &'a mut Device,
+    pub(crate) program: &'a Program,
+    pub(crate) queue: u8,
+    /// The command being executed.
+    at: At,
+    /// The render pass instance that is open.
+    pub(crate) instance: Option<Instance>,
+}
+
+impl Executor<'_> {
+    fn run(&mut self, commands: &CommandBuffer) {
+        for (index, command) in commands.commands.iter().enumerate() {
+            self.at.path.push(index as u32);
+            self.command(command);
+            self.at.path.pop();
+        }
+    }
+
+    fn command(&mut self, command: &Command) {
+        let tag = self.device.next_tag(Place::Command(self.at.clone()));
+        match command {
+            Command::Action(accesses) => self.action(tag, accesses),
+            Command::Barrier(barrier) => self.barrier(tag, barrier),
+            Command::SetEvent(set) => self.set_event(tag, set),
+            Command::ResetEvent { event, .. } => {
+                if let Some(event) = self.device.events.get_mut(event.0 as usize) {
+                    event.set = None;
+                }
+            }
+            Command::WaitEvents(wait) => self.wait_events(tag, wait),
+            Command::Execute(buffers) => {
+                for (place, id) in buffers.iter().enumerate() {
+                    let Some(commands) = self.program.command_buffers.get(id.0 as usize) else { continue };
+                    if self.at.path.len() < DEPTH_MAX {
+                        self.at.path.push(place as u32);
+                        self.run(commands);
+                        self.at.path.pop();
+                    }
+                }
+            }
+            Command::BeginRenderPass { pass, views, area } => self.begin_render_pass(tag, *pass, views, *area),
+            Command::NextSubpass => self.next_subpass(tag),
+            Command::EndRenderPass => self.end_render_pass(tag),
+            Command::BeginRendering(rendering) => self.begin_rendering(tag, rendering),
+            Command::EndRendering => self.end_rendering(tag),
+        }
+    }
+
+    /// All accesses of a command are checked before any of them is kept: they do not conflict with each other.
+    fn action(&mut self, tag: Tag, accesses: &[Access]) {
+        let known: Vec<Use<'_>> = accesses.iter().filter_map(Use::of).collect();
+        self.uses(tag, &known);
+    }
+
+    pub(crate) fn uses(&mut self, tag: Tag, uses: &[Use<'_>]) {
+        for it in uses {
+            self.check(tag, it);
+        }
+        let is_write = |it: &&Use<'_>| TABLES.write_column(it.usage).is_some();
+        // Writes first, so that reads of the same command stay known beside them.
+        for it in uses.iter().filter(|it| is_write(it)) {
+            self.keep(tag, it);
+        }
+        for it in uses.iter().filter(|it| !is_write(it)) {
+            self.keep(tag, it);
+        }
+    }
+
+    fn check(&mut self, tag: Tag, it: &Use<'_>) {
+        let device = &*self.device;
+        let apart = self.instance.as_ref().map_or(&[][..], Instance::apart);
+        let now = self.now(tag, apart);
+        let mut conflicts = Vec::new();
+        for range in device.addresses.ranges(it.resource, &it.region) {
+            for (part, state) in device.states.overlapping(range) {
+                let found = state.check(now, it.usage, it.order);
+                if !found.is_empty() {
+                    conflicts.push((part, found));
+                }
+            }
+        }
+        for range in device.addresses.aliased(it.resource) {
+            for (_, state) in device.states.overlapping(range) {
+                let found = state.check(now, it.usage, it.order);
+                if !found.is_empty() {
+                    let own = device.addresses.ranges(it.resource, &it.region);
+                    conflicts.extend(own.into_iter().map(|it| (it, found.clone())));
+                }
+            }
+        }
+        self.device.report(tag, it.resource, conflicts);
+    }
+
+    fn keep(&mut self, tag: Tag, it: &Use<'_>) {
+        let is_write = TABLES.write_column(it.usage).is_some();
+        let ranges = self.device.addresses.ranges(it.resource, &it.region);
+        let queue = self.queue;
+        for range in ranges {
+            self.device.states.update(range, |_, state| {
+                let state = state.get_or_insert_default();
+                if is_write {
+                    state.add_write(queue, tag, it.usage, it.order);
+                } else {
+                    state.add_read(queue, tag, it.usage, it.order);
+                }
+            });
+        }
+    }
+
+    /// Where and how this command is.
+    pub(crate) fn now<'n>(&'n self, tag: Tag, apart: &'n [(Tag, Tag)]) -> Now<'n> {
+        let clock = &self.device.queues[usize::from(self.queue)].clock;
+        let instance = self.instance.as_ref();
+        Now { clock, queue: self.queue, tag, instance: instance.map(|it| it.begin), from: self.from(), apart }
+    }
+
+    /// Before this tag nothing is directly in the first scope of a barrier.
+    fn from(&self) -> Tag {
+        self.instance.as_ref().map_or(0, Instance::from)
+    }
+
+    pub(crate) fn clock(&mut self) -> &mut Clock {
+        &mut self.device.queues[usize::from(self.queue)].clock
+    }
+
+    pub(crate) fn flags(&self) -> u32 {
+        self.device.queues[usize::from(self.queue)].flags
+    }
+
+    fn barrier(&mut self, tag: Tag, barrier: &Barrier) {
+        let elements = match barrier {
+            Barrier::One { src_stages, dst_stages, dependencies } => {
+                united(dependencies, *src_stages, *dst_stages, self.flags())
+            }
+            Barrier::Two { dependencies } => expanded(dependencies, self.flags()),
+        };
+        let elements: Vec<Ready> = elements
+            .into_iter()
+            .map(|it| Ready { carry: self.first_scope(tag, &it), until: tag, element: it })
+            .collect();
+        self.apply(tag, &elements);
+    }
+
+    /// What the first scope of a barrier hands on; inside a subpass, only of that subpass.
+    fn first_scope(&self, tag: Tag, it: &Element) -> Carry {
+        let clock = &self.device.queues[usize::from(self.queue)].clock;
+        match self.from() {
+            0 => clock.first_scope(self.queue, tag, it.scope.src, it.global_usages()),
+            begin => clock.first_scope_of(Stretch {
+                queue: self.queue,
+                begin,
+                end: tag,
+                src: it.scope.src,
+                src_usages: it.global_usages(),
+                dst: Stages::default(),
+                dst_usages: Usages::default(),
+            }),
+        }
+    }
+
+    /// All elements look at what was before the command, and then take effect.
+    fn apply(&mut self, tag: Tag, elements: &[Ready]) {
+        for it in elements.iter().filter(|it| it.element.is_transition) {
+            self.check_transition(tag, it);
+        }
+        for it in elements {
+            self.depend(tag, it);
+        }
+        let clock = &mut self.device.queues[usize::from(self.queue)].clock;
+        for Ready { carry, element, .. } in elements {
+            match element.part {
+                None => clock.second_scope(carry, element.scope.dst, element.scope.dst_usages),
+                Some(_) => clock.execution_only(carry, element.scope.dst),
+            }
+        }
+    }
+
+    pub(crate) fn check_transition(&mut self, tag: Tag, ready: &Ready) {
+        let Some((resource, ranges)) = self.part(&ready.element) else { return };
+        let mut conflicts: Vec<(Range<u64>, Vec<Conflict>)> = Vec::new();
+        let now = self.now(tag + 1, &[]);
+        for range in ranges {
+            for (part, state) in self.device.states.overlapping(range) {
+                let found = state.check_transition(now, &ready.carry, &ready.element.scope, ready.until);
+                if !found.is_empty() {
+                    conflicts.push((part, found));
+                }
+            }
+        }
+        self.device.report(tag, resource, conflicts);
+    }
+
+    /// What a dependency does to the resource that it names.
+    pub(crate) fn depend(&mut self, tag: Tag, ready: &Ready) {
+        let Some((_, ranges)) = self.part(&ready.element) else { return };
+        let (queue, from, instance) = (self.queue, self.from(), self.instance.as_ref().map(|it| it.begin));
+        let Device { queues, states, .. } = &mut *self.device;
+        let clock = &queues[usize::from(queue)].clock;
+        let now = Now { clock, queue, tag: tag + 1, instance, from, apart: &[] };
+        for range in ranges {
+            states.update(range, |_, state| {
+                if ready.element.is_transition {
+                    state.get_or_insert_default().add_transition(now, &ready.element.scope);
+                } else if let Some(state) = state {
+                    state.depend(now, &ready.carry, &ready.element.scope, ready.until);
+                }
+            });
+        }
+    }
+
+    fn part(&self, element: &Element) -> Option<(ResourceId, Vec<Range<u64>>)> {
+        let (resource, region) = element.part.as_ref()?;
+        Some((*resource, self.device.addresses.ranges(*resource, region)))
+    }
+
+    fn set_event(&mut self, tag: Tag, set: &SetEvent) {
+        let (event, stages) = match set {
+            SetEvent::One { event, stages } => (*event, *stages),
+            SetEvent::Two { event, dependencies } => {
+                (*event, dependencies.iter().fold(0, |all, it| all | it.scope.src_stages))
+            }
+        };
+        let stages = scope::source(stages, self.flags());
+        let clock = self.device.queues[usize::from(self.queue)].clock.clone();
+        let queue = self.queue;
+        if let Some(event) = self.device.events.get_mut(event.0 as usize) {
+            // Setting what is set already changes nothing.
+            event.set.get_or_insert(SetAt { tag, queue, clock, stages });
+        }
+    }
+
+    /// The dependencies of all events are one command: they look at what was before it, and do not chain.
+    fn wait_events(&mut self, tag: Tag, wait: &WaitEvents) {
+        let flags = self.flags();
+        let mut ready = Vec::new();
+        match wait {
+            WaitEvents::One { events, src_stages, dst_stages, dependencies } => {
+                for event in events {
+                    ready.extend(self.waited(event.0, united(dependencies, *src_stages, *dst_stages, flags)));
+                }
+            }
+            WaitEvents::Two { events } => {
+                for (event, dependencies) in events {
+                    ready.extend(self.waited(event.0, expanded(dependencies, flags)));
+                }
+            }
+        }
+        self.apply(tag, &ready);
+    }
+
+    /// Dependencies whose first scope is what it was when an event was set; none of an event that is not set.
+    fn waited(&self, event: u32, elements: Vec<Element>) -> Vec<Ready> {
+        let Some(set) = self.device.events.get(event as usize).and_then(|it| it.set.as_ref()) else {
+            return Vec::new();
+        };
+        let ready = |mut it: Element| {
+            it.scope.src.0 &= set.stages.0;
+            let carry = set.clock.first_scope(set.queue, set.tag, it.scope.src, it.global_usages());
+            Ready { carry, until: set.tag, element: it }
+        };
+        elements.into_iter().map(ready).collect()
+    }
+}
+
+/// One use of a part of a resource, by the name that the tables have for it.
+pub(crate) struct Use<'a> {
+    pub(crate) resource: ResourceId,
+    pub(crate) region: Cow<'a, Region>,
+    pub(crate) usage: Usage,
+    pub(crate) order: Order,
+}
+
+impl<'a> Use<'a> {
+    /// None for an access that its stage cannot make: that is another's to report.
+    fn of(access: &'a Access) -> Option<Use<'a>> {
+        let usage = TABLES.usage(access.stage, access.access)?;
+        let (resource, region) = (access.resource, Cow::Borrowed(&access.region));
+        Some(Use { resource, region, usage, order: access.order.into() })
+    }
+}
+
+/// A dependency, expanded.
+pub(crate) struct Element {
+    pub(crate) scope: Expanded,
+    pub(crate) part: Option<(ResourceId, Region)>,
+    pub(crate) is_transition: bool,
+}
+
+/// With what its first scope hands on.
+pub(crate) struct Ready {
+    pub(crate) carry: Carry,
+    /// What comes after this is not in the first scope.
+    pub(crate) until: Tag,
+    pub(crate) element: Element,
+}
+
+impl Element {
+    /// What it makes available of everything: nothing, if it is about one resource.
+    fn global_usages(&self) -> Usages {
+        if self.part.is_some() { Usages::default() } else { self.scope.src_usages }
+    }
+}
+
+fn element(dependency: &Dependency, scope: Expanded) -> Element {
+    let (part, is_transition) = match &dependency.what {
+        What::Memory => (None, false),
+        What::Resource { resource, region } => (Some((*resource, region.clone())), false),
+        What::Transition { resource, region } => (Some((*resource, region.clone())), true),
+        What::Ownership { resource, region, ownership } => (Some((*resource, region.clone())), ownership.is_transition),
+    };
+    Element { scope, part, is_transition }
+}
+
+/// Version 2: each dependency stands for itself.
+fn expanded(dependencies: &[Dependency], flags: u32) -> Vec<Element> {
+    dependencies.iter().map(|it| element(it, Expanded::new(it.scope, flags))).collect()
+}
+
+/// Version 1: the command is one dependency. Its stages are those of the command, and what any element makes
+/// available is visible to what any element asks for, as far as they are about the same memory.
+fn united(dependencies: &[Dependency], src_stages: u64, dst_stages: u64, flags: u32) -> Vec<Element> {
+    let of = |it: &Dependency| {
+        let scope = Scope { src_stages, dst_stages, ..it.scope };
+        Expanded::new(scope, flags)
+    };
+    let mut global = Expanded::new(Scope { src_stages, dst_stages, ..Scope::default() }, flags);
+    for it in dependencies.iter().filter(|it| it.what == What::Memory) {
+        let scope = of(it);
+        global.src_usages = global.src_usages.union(scope.src_usages);
+        global.dst_usages = global.dst_usages.union(scope.dst_usages);
+    }
+    let mut elements = vec![Element { scope: global, part: None, is_transition: false }];
+    for it in dependencies.iter().filter(|it| it.what != What::Memory) {
+        let mut scope = of(it);
+        scope.src_usages = scope.src_usages.union(global.src_usages);
+        scope.dst_usages = scope.dst_usages.union(global.dst_usages);
+        elements.push(element(it, scope));
+    }
+    elements
+}

@@ -1,0 +1,52 @@
+//! The order that rendering itself gives to accesses of attachments, inside one render pass instance.
+//!
+//! Spec: "Rasterization Order"; "Load Operations", "Store Operations" and "Render Pass Multisample Resolve Operations".
+
+use lavascope_abi::AccessFlags2;
+use lavascope_program::RasterOrder;
+
+use crate::usage::{TABLES, Usage};
+
+/// In which order an access takes part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Order {
+    #[default]
+    None,
+    /// Fragments, in the order of primitives.
+    Color,
+    DepthStencil,
+    /// Before every command that accesses the attachment.
+    Load,
+    /// After every command that accesses the attachment.
+    Last,
+}
+
+impl From<RasterOrder> for Order {
+    fn from(order: RasterOrder) -> Order {
+        match order {
+            RasterOrder::None => Order::None,
+            RasterOrder::Color => Order::Color,
+            RasterOrder::DepthStencil => Order::DepthStencil,
+        }
+    }
+}
+
+/// Whether an earlier access of the same instance comes before a later one by itself.
+pub(crate) fn is_ordered(prior: (Usage, Order), own: (Usage, Order)) -> bool {
+    match (prior.1, own.1) {
+        (Order::Color, Order::Color) | (Order::DepthStencil, Order::DepthStencil) => true,
+        (Order::Load, _) => is_attachment_access(own.0),
+        (_, Order::Last) => is_attachment_access(prior.0),
+        _ => false,
+    }
+}
+
+fn is_attachment_access(usage: Usage) -> bool {
+    const ATTACHMENTS: u64 = AccessFlags2::INPUT_ATTACHMENT_READ.0
+        | AccessFlags2::COLOR_ATTACHMENT_READ.0
+        | AccessFlags2::COLOR_ATTACHMENT_WRITE.0
+        | AccessFlags2::COLOR_ATTACHMENT_READ_NONCOHERENT_EXT.0
+        | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_READ.0
+        | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
+    TABLES.usages[usize::from(usage.0)].access & ATTACHMENTS != 0
+}

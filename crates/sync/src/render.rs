@@ -1,0 +1,485 @@
+//! Render passes and rendering without them.
+//!
+//! Each subpass has a clock of its own: it begins with what the queue knew, and with what the dependencies that lead
+//! to it hand on. A dependency from a subpass covers the stretch of that subpass, no more. When the render pass
+//! ends, the queue goes on with what it knew before and what the dependencies to the outside hand on.
+//! Spec: "Render Pass", "Subpass Dependencies" in particular.
+
+use std::borrow::Cow;
+
+use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
+use lavascope_program::{
+    Area, AttachmentKind, AttachmentView, ImageRegion, LoadOp, Region, RenderPass, RenderPassId, Rendering,
+    RenderingAttachment, Scope, StoreOp, Subpass,
+};
+
+use crate::clock::{Carry, Clock, Stretch, Tag};
+use crate::execute::{Element, Executor, Ready, Use};
+use crate::order::Order;
+use crate::scope::Expanded;
+use crate::usage::{Stages, TABLES, Usage, Usages};
+
+/// A render pass instance that is open.
+pub(crate) struct Instance {
+    /// The tag before its first.
+    pub(crate) begin: Tag,
+    kind: Kind,
+}
+
+enum Kind {
+    Pass(Box<Pass>),
+    Rendering(Rendering),
+}
+
+struct Pass {
+    queue: u8,
+    pass: RenderPass,
+    views: Vec<AttachmentView>,
+    area: Area,
+    /// What the queue knew before.
+    outside: Clock,
+    outside_tag: Tag,
+    subpass: usize,
+    /// Of the subpasses that ended, and where the current one began.
+    ended: Vec<Ended>,
+    began: Tag,
+    /// The layout of each attachment now.
+    layouts: Vec<i32>,
+    /// Subpasses that nothing orders before the current one.
+    apart: Vec<(Tag, Tag)>,
+}
+
+struct Ended {
+    queue: u8,
+    clock: Clock,
+    begin: Tag,
+    end: Tag,
+}
+
+/// What no dependency to or from the outside means, where an attachment changes its layout there.
+const IMPLICIT_FROM_OUTSIDE: Scope = Scope {
+    src_stages: PipelineStageFlags2::NONE.0,
+    src_access: 0,
+    dst_stages: PipelineStageFlags2::ALL_COMMANDS.0,
+    dst_access: ATTACHMENT_ACCESSES,
+};
+const IMPLICIT_TO_OUTSIDE: Scope = Scope {
+    src_stages: PipelineStageFlags2::ALL_COMMANDS.0,
+    src_access: ATTACHMENT_ACCESSES,
+    dst_stages: PipelineStageFlags2::NONE.0,
+    dst_access: 0,
+};
+const ATTACHMENT_ACCESSES: u64 = AccessFlags2::INPUT_ATTACHMENT_READ.0
+    | AccessFlags2::COLOR_ATTACHMENT_READ.0
+    | AccessFlags2::COLOR_ATTACHMENT_WRITE.0
+    | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_READ.0
+    | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
+
+impl Instance {
+    pub(crate) fn apart(&self) -> &[(Tag, Tag)] {
+        match &self.kind {
+            Kind::Pass(pass) => &pass.apart,
+            Kind::Rendering(_) => &[],
+        }
+    }
+
+    /// Where the direct part of a barrier's scope begins.
+    pub(crate) fn from(&self) -> Tag {
+        match &self.kind {
+            Kind::Pass(pass) => pass.began,
+            Kind::Rendering(_) => 0,
+        }
+    }
+}
+
+impl Executor<'_> {
+    pub(crate) fn begin_render_pass(&mut self, tag: Tag, pass: RenderPassId, views: &[AttachmentView], area: Area) {
+        let Some(pass) = self.program.render_passes.get(pass.0 as usize).cloned() else { return };
+        let outside = self.clock().clone();
+        let layouts = pass.attachments.iter().map(|it| it.initial_layout).collect();
+        let pass = Pass {
+            queue: self.queue,
+            pass,
+            views: views.to_vec(),
+            area,
+            outside,
+            outside_tag: tag,
+            subpass: 0,
+            ended: Vec::new(),
+            began: tag,
+            layouts,
+            apart: Vec::new(),
+        };
+        self.instance = Some(Instance { begin: tag, kind: Kind::Pass(Box::new(pass)) });
+        self.begin_subpass(tag);
+    }
+
+    pub(crate) fn next_subpass(&mut self, tag: Tag) {
+        let Some(Instance { begin, kind: Kind::Pass(mut pass) }) = self.instance.take() else { return };
+        self.instance = Some(Instance { begin, kind: Kind::Pass(Box::new(pass.shell())) });
+        self.end_subpass(tag, &pass);
+        let clock = std::mem::take(self.clock());
+        pass.ended.push(Ended { queue: self.queue, clock, begin: pass.began, end: tag });
+        pass.subpass += 1;
+        pass.began = tag;
+        self.instance = Some(Instance { begin, kind: Kind::Pass(pass) });
+        self.begin_subpass(tag);
+    }
+
+    pub(crate) fn end_render_pass(&mut self, tag: Tag) {
+        let Some(Instance { begin, kind: Kind::Pass(mut pass) }) = self.instance.take() else { return };
+        self.instance = Some(Instance { begin, kind: Kind::Pass(Box::new(pass.shell())) });
+        self.end_subpass(tag, &pass);
+        let clock = std::mem::take(self.clock());
+        pass.ended.push(Ended { queue: self.queue, clock, begin: pass.began, end: tag });
+        self.instance = None;
+        *self.clock() = pass.outside.clone();
+        let flags = self.flags();
+        for subpass in 0..pass.ended.len() {
+            for (carry, scope) in pass.to_outside(subpass, flags) {
+                self.clock().second_scope(&carry, scope.dst, scope.dst_usages);
+            }
+        }
+        self.last_transitions(tag, &pass);
+    }
+
+    /// The clock of the subpass that begins, then its layout transitions, then its load operations.
+    fn begin_subpass(&mut self, tag: Tag) {
+        let flags = self.flags();
+        let Some(Instance { begin, kind: Kind::Pass(mut pass) }) = self.instance.take() else { return };
+        pass.apart = pass.unordered();
+        let incoming = pass.incoming(flags);
+        let mut clock = pass.outside.clone();
+        for (carry, scope) in &incoming {
+            clock.second_scope(carry, scope.dst, scope.dst_usages);
+        }
+        *self.clock() = clock;
+        let transitions = pass.transitions(&incoming, flags);
+        let loads = pass.loads();
+        self.instance = Some(Instance { begin, kind: Kind::Pass(pass) });
+        for ready in &transitions {
+            self.check_transition(tag, ready);
+            self.depend(tag, ready);
+        }
+        self.uses(tag + 2, &loads);
+    }
+
+    /// Resolve operations, then the store operations of attachments that are not used any more.
+    fn end_subpass(&mut self, tag: Tag, pass: &Pass) {
+        self.uses(tag, &pass.resolves());
+        self.uses(tag, &pass.stores());
+    }
+
+    fn last_transitions(&mut self, tag: Tag, pass: &Pass) {
+        let flags = self.flags();
+        for (index, attachment) in pass.pass.attachments.iter().enumerate() {
+            let Some(last) = pass.last_use(index) else { continue };
+            if pass.layouts[index] == attachment.final_layout {
+                continue;
+            }
+            let ready = pass.ready(index, pass.to_outside(last, flags), tag);
+            self.check_transition(tag, &ready);
+            self.depend(tag, &ready);
+        }
+    }
+
+    pub(crate) fn begin_rendering(&mut self, tag: Tag, rendering: &Rendering) {
+        let suspended = self.device.queues[usize::from(self.queue)].suspended.take();
+        let begin = suspended.filter(|_| rendering.is_resuming).unwrap_or(tag - 1);
+        self.instance = Some(Instance { begin, kind: Kind::Rendering(rendering.clone()) });
+        if !rendering.is_resuming {
+            let loads: Vec<Use<'_>> =
+                rendering.attachments.iter().filter_map(|it| load_of(it, rendering.area)).collect();
+            self.uses(tag, &loads);
+        }
+    }
+
+    pub(crate) fn end_rendering(&mut self, tag: Tag) {
+        let Some(Instance { begin, kind: Kind::Rendering(rendering) }) = self.instance.take() else { return };
+        if rendering.is_suspending {
+            self.device.queues[usize::from(self.queue)].suspended = Some(begin);
+            return;
+        }
+        self.instance = Some(Instance { begin, kind: Kind::Rendering(rendering.clone()) });
+        let area = rendering.area;
+        let resolves: Vec<Use<'_>> = rendering
+            .attachments
+            .iter()
+            .filter(|it| it.resolve.is_some())
+            .flat_map(|it| resolve_of(it, area))
+            .collect();
+        self.uses(tag, &resolves);
+        let stores: Vec<Use<'_>> = rendering.attachments.iter().filter_map(|it| store_of(it, area)).collect();
+        self.uses(tag, &stores);
+        self.instance = None;
+    }
+}
+
+impl Pass {
+    /// What the executor needs of it while the whole is elsewhere.
+    fn shell(&self) -> Pass {
+        Pass {
+            queue: self.queue,
+            pass: RenderPass::default(),
+            views: Vec::new(),
+            area: self.area,
+            outside: Clock::default(),
+            outside_tag: self.outside_tag,
+            subpass: self.subpass,
+            ended: Vec::new(),
+            began: self.began,
+            layouts: Vec::new(),
+            apart: self.apart.clone(),
+        }
+    }
+
+    fn uses_of(subpass: &Subpass) -> impl Iterator<Item = (u32, i32)> {
+        let resolves = subpass.resolves.iter().map(|it| (it.1, it.2));
+        let all = subpass.inputs.iter().chain(&subpass.colors).chain(&subpass.depth_stencil);
+        all.chain(&subpass.depth_stencil_resolve).copied().chain(resolves)
+    }
+
+    fn layout_in(&self, subpass: usize, attachment: usize) -> Option<i32> {
+        Self::uses_of(self.pass.subpasses.get(subpass)?).find(|it| it.0 as usize == attachment).map(|it| it.1)
+    }
+
+    fn first_use(&self, attachment: usize) -> Option<usize> {
+        (0..self.pass.subpasses.len()).find(|it| self.layout_in(*it, attachment).is_some())
+    }
+
+    fn last_use(&self, attachment: usize) -> Option<usize> {
+        (0..self.pass.subpasses.len()).rfind(|it| self.layout_in(*it, attachment).is_some())
+    }
+
+    /// What leads to the current subpass: the carried first scope of each dependency, and its second scope.
+    fn incoming(&self, flags: u32) -> Vec<(Carry, Expanded)> {
+        let into = |it: &&lavascope_program::SubpassDependency| {
+            it.dst == Some(self.subpass as u32) && it.src != Some(self.subpass as u32)
+        };
+        let mut found: Vec<(Carry, Expanded)> = Vec::new();
+        for it in self.pass.dependencies.iter().filter(into) {
+            let scope = Expanded::new(it.scope, flags);
+            match it.src {
+                None => found.push((self.from_outside(&scope), scope)),
+                Some(src) => found.extend(self.ended.get(src as usize).map(|from| (from.carry(&scope), scope))),
+            }
+        }
+        let has_outside = self.pass.dependencies.iter().any(|it| into(&it) && it.src.is_none());
+        if !has_outside && self.begins_with_a_transition() {
+            let scope = Expanded::new(IMPLICIT_FROM_OUTSIDE, flags);
+            found.push((self.from_outside(&scope), scope));
+        }
+        found
+    }
+
+    fn from_outside(&self, scope: &Expanded) -> Carry {
+        self.outside.first_scope(self.queue, self.outside_tag, scope.src, scope.src_usages)
+    }
+
+    /// Whether an attachment that is used first in this subpass changes its layout for it.
+    fn begins_with_a_transition(&self) -> bool {
+        (0..self.pass.attachments.len()).any(|it| {
+            let layout = self.layout_in(self.subpass, it);
+            self.first_use(it) == Some(self.subpass) && layout != Some(self.pass.attachments[it].initial_layout)
+        })
+    }
+
+    /// What leads from a subpass to the outside.
+    fn to_outside(&self, subpass: usize, flags: u32) -> Vec<(Carry, Expanded)> {
+        let Some(from) = self.ended.get(subpass) else { return Vec::new() };
+        let out = |it: &&lavascope_program::SubpassDependency| it.src == Some(subpass as u32) && it.dst.is_none();
+        let explicit = self.pass.dependencies.iter().filter(out).map(|it| Expanded::new(it.scope, flags));
+        let mut scopes: Vec<Expanded> = explicit.collect();
+        let ends_with_a_transition = (0..self.pass.attachments.len()).any(|it| {
+            let layout = self.layout_in(subpass, it);
+            self.last_use(it) == Some(subpass) && layout != Some(self.pass.attachments[it].final_layout)
+        });
+        if scopes.is_empty() && ends_with_a_transition {
+            scopes.push(Expanded::new(IMPLICIT_TO_OUTSIDE, flags));
+        }
+        scopes.into_iter().map(|it| (from.carry(&it), it)).collect()
+    }
+
+    /// Attachments that change their layout for the current subpass.
+    fn transitions(&mut self, incoming: &[(Carry, Expanded)], _flags: u32) -> Vec<Ready> {
+        let mut found = Vec::new();
+        for index in 0..self.pass.attachments.len() {
+            let Some(layout) = self.layout_in(self.subpass, index) else { continue };
+            if layout != self.layouts[index] {
+                found.push(self.ready(index, incoming.to_vec(), self.began));
+                self.layouts[index] = layout;
+            }
+        }
+        found
+    }
+
+    /// The layout transition of an attachment, after all that some dependencies hand on, and before what they lead
+    /// to.
+    fn ready(&self, attachment: usize, dependencies: Vec<(Carry, Expanded)>, until: Tag) -> Ready {
+        let (mut carry, mut scope) = (Carry::default(), Expanded::default());
+        for (own_carry, own) in dependencies {
+            carry.raise_all(&own_carry);
+            scope.src = scope.src.union(own.src);
+            scope.dst = scope.dst.union(own.dst);
+            scope.dst_usages = scope.dst_usages.union(own.dst_usages);
+        }
+        let part = self.views.get(attachment).map(|it| (it.resource, Region::Image(it.region.clone())));
+        Ready { carry, until, element: Element { scope, part, is_transition: true } }
+    }
+
+    /// Ended subpasses from which no path of dependencies leads to the current one.
+    fn unordered(&self) -> Vec<(Tag, Tag)> {
+        let mut before = vec![false; self.pass.subpasses.len().max(self.subpass + 1)];
+        before[self.subpass] = true;
+        for subpass in (0..=self.subpass).rev().filter(|it| *it < before.len()) {
+            if before[subpass] {
+                for it in self.pass.dependencies.iter().filter(|it| it.dst == Some(subpass as u32)) {
+                    if let Some(src) = it.src.filter(|src| (*src as usize) < subpass) {
+                        before[src as usize] = true;
+                    }
+                }
+            }
+        }
+        let ended = self.ended.iter().enumerate().filter(|it| !before[it.0]);
+        ended.map(|(_, it)| (it.begin, it.end)).collect()
+    }
+
+    /// The load operations of attachments that are used first in the current subpass.
+    fn loads(&self) -> Vec<Use<'static>> {
+        let mut found = Vec::new();
+        for (index, it) in self.pass.attachments.iter().enumerate() {
+            if self.first_use(index) != Some(self.subpass) {
+                continue;
+            }
+            let Some(view) = self.views.get(index) else { continue };
+            for part in parts(it.kind) {
+                let op = if part == AttachmentKind::Stencil { it.stencil_load } else { it.load };
+                found.extend(load(part, op).map(|usage| attachment_use(view, part, self.area, usage, Order::Load)));
+            }
+        }
+        found
+    }
+
+    /// The store operations of attachments that were used last in the current subpass.
+    fn stores(&self) -> Vec<Use<'static>> {
+        let mut found = Vec::new();
+        for (index, it) in self.pass.attachments.iter().enumerate() {
+            if self.last_use(index) != Some(self.subpass) {
+                continue;
+            }
+            let Some(view) = self.views.get(index) else { continue };
+            for part in parts(it.kind) {
+                let op = if part == AttachmentKind::Stencil { it.stencil_store } else { it.store };
+                found.extend(store(part, op).map(|usage| attachment_use(view, part, self.area, usage, Order::Last)));
+            }
+        }
+        found
+    }
+
+    /// The resolve operations at the end of the current subpass: all in the stage of color output.
+    fn resolves(&self) -> Vec<Use<'static>> {
+        let Some(subpass) = self.pass.subpasses.get(self.subpass) else { return Vec::new() };
+        let depth = subpass.depth_stencil.zip(subpass.depth_stencil_resolve).map(|(from, to)| (from.0, to.0));
+        let pairs = subpass.resolves.iter().map(|it| (it.0, it.1)).chain(depth);
+        let mut found = Vec::new();
+        for (from, to) in pairs {
+            for (index, access) in
+                [(from, AccessFlags2::COLOR_ATTACHMENT_READ), (to, AccessFlags2::COLOR_ATTACHMENT_WRITE)]
+            {
+                let (Some(view), Some(it)) =
+                    (self.views.get(index as usize), self.pass.attachments.get(index as usize))
+                else {
+                    continue;
+                };
+                let usage = TABLES.usage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0, access.0);
+                for part in parts(it.kind) {
+                    found.extend(usage.map(|usage| attachment_use(view, part, self.area, usage, Order::Last)));
+                }
+            }
+        }
+        found
+    }
+}
+
+impl Ended {
+    /// What a dependency from this subpass hands on.
+    fn carry(&self, scope: &Expanded) -> Carry {
+        self.clock.first_scope_of(Stretch {
+            queue: self.queue,
+            begin: self.begin,
+            end: self.end,
+            src: scope.src,
+            src_usages: scope.src_usages,
+            dst: Stages::default(),
+            dst_usages: Usages::default(),
+        })
+    }
+}
+
+/// Depth and stencil are loaded and stored each by itself.
+fn parts(kind: AttachmentKind) -> Vec<AttachmentKind> {
+    match kind {
+        AttachmentKind::DepthStencil => vec![AttachmentKind::Depth, AttachmentKind::Stencil],
+        other => vec![other],
+    }
+}
+
+fn load(kind: AttachmentKind, op: LoadOp) -> Option<Usage> {
+    let (stage, read, write) = match kind {
+        AttachmentKind::Color => (
+            PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT,
+            AccessFlags2::COLOR_ATTACHMENT_READ,
+            AccessFlags2::COLOR_ATTACHMENT_WRITE,
+        ),
+        _ => (
+            PipelineStageFlags2::EARLY_FRAGMENT_TESTS,
+            AccessFlags2::DEPTH_STENCIL_ATTACHMENT_READ,
+            AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE,
+        ),
+    };
+    match op {
+        LoadOp::Load => TABLES.usage(stage.0, read.0),
+        LoadOp::Clear | LoadOp::DontCare => TABLES.usage(stage.0, write.0),
+        LoadOp::None => None,
+    }
+}
+
+fn store(kind: AttachmentKind, op: StoreOp) -> Option<Usage> {
+    match (op, kind) {
+        (StoreOp::None, _) => None,
+        (_, AttachmentKind::Color) => {
+            TABLES.usage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0, AccessFlags2::COLOR_ATTACHMENT_WRITE.0)
+        }
+        _ => TABLES.usage(PipelineStageFlags2::LATE_FRAGMENT_TESTS.0, AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0),
+    }
+}
+
+/// One aspect of an attachment, inside the render area.
+fn attachment_use(view: &AttachmentView, part: AttachmentKind, area: Area, usage: Usage, order: Order) -> Use<'static> {
+    use lavascope_abi::ImageAspectFlags;
+    let aspect = match part {
+        AttachmentKind::Depth => ImageAspectFlags::DEPTH.0,
+        AttachmentKind::Stencil => ImageAspectFlags::STENCIL.0,
+        AttachmentKind::Color | AttachmentKind::DepthStencil => view.region.aspects,
+    };
+    let region = ImageRegion { aspects: view.region.aspects & aspect, area: Some(area), ..view.region.clone() };
+    Use { resource: view.resource, region: Cow::Owned(Region::Image(region)), usage, order }
+}
+
+fn load_of(it: &RenderingAttachment, area: Area) -> Option<Use<'static>> {
+    Some(attachment_use(&it.view, it.kind, area, load(it.kind, it.load)?, Order::Load))
+}
+
+fn store_of(it: &RenderingAttachment, area: Area) -> Option<Use<'static>> {
+    Some(attachment_use(&it.view, it.kind, area, store(it.kind, it.store)?, Order::Last))
+}
+
+fn resolve_of(it: &RenderingAttachment, area: Area) -> Vec<Use<'static>> {
+    let stage = PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0;
+    let read = TABLES.usage(stage, AccessFlags2::COLOR_ATTACHMENT_READ.0);
+    let write = TABLES.usage(stage, AccessFlags2::COLOR_ATTACHMENT_WRITE.0);
+    let from = read.map(|usage| attachment_use(&it.view, it.kind, area, usage, Order::Last));
+    let to = it.resolve.as_ref().zip(write);
+    let to = to.map(|(resolve, usage)| attachment_use(&resolve.view, it.kind, area, usage, Order::Last));
+    from.into_iter().chain(to).collect()
+}

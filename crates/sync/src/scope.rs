@@ -1,0 +1,155 @@
+//! The scopes of a synchronization operation, after expansion.
+//!
+//! Execution scopes grow to logically earlier stages at the source and later ones at the destination. Access scopes
+//! do not grow: they are what the stages *as given* can do, limited to the accesses that were named.
+//! Spec: "Synchronization Scopes", "Access Scopes", "Pipeline Stages".
+
+use lavascope_abi::PipelineStageFlags2;
+use lavascope_program::Scope;
+
+use crate::usage::{Stages, TABLES, TRANSITION, Usages, access_members, group_members};
+
+/// A dependency, ready to be used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Expanded {
+    /// First synchronization scope.
+    pub(crate) src: Stages,
+    /// First access scope.
+    pub(crate) src_usages: Usages,
+    /// Second synchronization scope.
+    pub(crate) dst: Stages,
+    /// Second access scope.
+    pub(crate) dst_usages: Usages,
+}
+
+const ALL_COMMANDS: u64 = PipelineStageFlags2::ALL_COMMANDS.0;
+const TOP: u64 = PipelineStageFlags2::TOP_OF_PIPE.0;
+const BOTTOM: u64 = PipelineStageFlags2::BOTTOM_OF_PIPE.0;
+const HOST: u64 = PipelineStageFlags2::HOST.0;
+
+impl Expanded {
+    /// For a queue with these capabilities.
+    pub(crate) fn new(scope: Scope, queue_flags: u32) -> Expanded {
+        Expanded {
+            src: source(scope.src_stages, queue_flags),
+            src_usages: usages(scope.src_stages, scope.src_access, queue_flags),
+            dst: destination(scope.dst_stages, queue_flags),
+            dst_usages: usages(scope.dst_stages, scope.dst_access, queue_flags),
+        }
+    }
+}
+
+/// The first synchronization scope of a mask: nothing is before the top, everything before the bottom.
+pub(crate) fn source(stages: u64, queue_flags: u32) -> Stages {
+    let all = if stages & BOTTOM != 0 { ALL_COMMANDS } else { 0 };
+    let given = as_given((stages | all) & !(TOP | BOTTOM), queue_flags);
+    given.iter().fold(given, |grown, it| grown.union(TABLES.stages[usize::from(it.0)].earlier)).on(queue_flags)
+}
+
+/// The second synchronization scope of a mask: everything is after the top, nothing after the bottom.
+pub(crate) fn destination(stages: u64, queue_flags: u32) -> Stages {
+    let all = if stages & TOP != 0 { ALL_COMMANDS } else { 0 };
+    let given = as_given((stages | all) & !(TOP | BOTTOM), queue_flags);
+    given.iter().fold(given, |grown, it| grown.union(TABLES.stages[usize::from(it.0)].later)).on(queue_flags)
+}
+
+/// The access scope of stages as given. Neither top nor bottom accesses anything.
+pub(crate) fn usages(stages: u64, access: u64, queue_flags: u32) -> Usages {
+    let access = access_members(access);
+    let mut found = Usages::default();
+    for stage in as_given(stages & !(TOP | BOTTOM), queue_flags).iter() {
+        for usage in TABLES.stages[usize::from(stage.0)].usages.iter() {
+            if TABLES.usages[usize::from(usage.0)].access & access != 0 {
+                found.add(usage);
+            }
+        }
+    }
+    if as_given(stages | if stages & BOTTOM != 0 { ALL_COMMANDS } else { 0 }, queue_flags).has(TRANSITION) {
+        // What a layout transition wrote is available by itself.
+        found.add(crate::usage::TRANSITION_WRITE);
+    }
+    found
+}
+
+/// Everything that some stages can do.
+pub(crate) fn usages_of(stages: Stages) -> Usages {
+    stages.iter().fold(Usages::default(), |all, it| all.union(TABLES.stages[usize::from(it.0)].usages))
+}
+
+/// The stages of a mask, groups taken apart. Only all commands together contain layout transitions.
+fn as_given(stages: u64, queue_flags: u32) -> Stages {
+    let mut found = TABLES.stages_of_bits(group_members(stages)).on(queue_flags);
+    if stages & ALL_COMMANDS != 0 {
+        found = all_commands(queue_flags).union(found);
+    }
+    found
+}
+
+/// All stages of a queue, with the one of layout transitions and without the host.
+pub(crate) fn all_commands(queue_flags: u32) -> Stages {
+    let host = TABLES.stages_of_bits(HOST);
+    let all = (1_u64 << TABLES.stages.len()) - 1;
+    Stages(all & !host.0).on(queue_flags)
+}
+
+impl Stages {
+    /// Those that a queue has.
+    fn on(self, queue_flags: u32) -> Stages {
+        let mut kept = Stages::default();
+        for it in self.iter() {
+            let queues = TABLES.stages[usize::from(it.0)].queues;
+            if queues == 0 || queues & queue_flags != 0 {
+                kept.add(it);
+            }
+        }
+        kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lavascope_abi::{AccessFlags2, QueueFlags};
+
+    const GRAPHICS: u32 = QueueFlags::GRAPHICS.0 | QueueFlags::COMPUTE.0 | QueueFlags::TRANSFER.0;
+
+    fn stages(bits: PipelineStageFlags2) -> Stages {
+        TABLES.stages_of_bits(bits.0)
+    }
+
+    #[test]
+    fn scopes_grow_one_way_each() {
+        let fragment = PipelineStageFlags2::FRAGMENT_SHADER;
+        let source = source(fragment.0, GRAPHICS);
+        assert!(stages(PipelineStageFlags2::VERTEX_SHADER).iter().all(|it| source.has(it)));
+        assert!(stages(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT).iter().all(|it| !source.has(it)));
+        let destination = destination(fragment.0, GRAPHICS);
+        assert!(stages(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT).iter().all(|it| destination.has(it)));
+        assert!(stages(PipelineStageFlags2::VERTEX_SHADER).iter().all(|it| !destination.has(it)));
+    }
+
+    #[test]
+    fn access_scopes_do_not_grow() {
+        let found = usages(PipelineStageFlags2::FRAGMENT_SHADER.0, AccessFlags2::MEMORY_READ.0, GRAPHICS);
+        let fragment = stages(PipelineStageFlags2::FRAGMENT_SHADER);
+        assert!(found.iter().all(|it| fragment.has(TABLES.stage(it))) && !found.is_empty());
+        let nothing = usages(PipelineStageFlags2::COPY.0, AccessFlags2::SHADER_SAMPLED_READ.0, GRAPHICS);
+        assert!(nothing.is_empty(), "a copy samples nothing");
+    }
+
+    #[test]
+    fn the_ends_of_the_pipe() {
+        assert!(source(TOP, GRAPHICS).is_empty() && destination(BOTTOM, GRAPHICS).is_empty());
+        assert_eq!(source(BOTTOM, GRAPHICS), source(ALL_COMMANDS, GRAPHICS));
+        assert_eq!(destination(TOP, GRAPHICS), all_commands(GRAPHICS));
+        assert!(all_commands(GRAPHICS).has(TRANSITION));
+        assert!(!source(PipelineStageFlags2::ALL_GRAPHICS.0, GRAPHICS).has(TRANSITION));
+    }
+
+    #[test]
+    fn a_queue_has_only_its_own_stages() {
+        let transfer = source(ALL_COMMANDS, QueueFlags::TRANSFER.0);
+        assert!(stages(PipelineStageFlags2::COPY).iter().all(|it| transfer.has(it)));
+        assert!(stages(PipelineStageFlags2::FRAGMENT_SHADER).iter().all(|it| !transfer.has(it)));
+    }
+}

@@ -1,0 +1,215 @@
+//! What happened to a range: its last write, and the reads since.
+
+use lavascope_program::HazardKind;
+
+use crate::clock::{Carry, Clock, Tag};
+use crate::order::{self, Order};
+use crate::overlay::Overlay;
+use crate::scope::Expanded;
+use crate::usage::{Stage, TABLES, TRANSITION_WRITE, Usage};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct State {
+    write: Option<Write>,
+    /// One for each lane that read.
+    reads: Vec<Read>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Write {
+    usage: Usage,
+    queue: u8,
+    tag: Tag,
+    order: Order,
+    overlay: Option<Box<Overlay>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Read {
+    usage: Usage,
+    queue: u8,
+    first: Tag,
+    last: Tag,
+    order: Order,
+}
+
+/// Where and how something is accessed now.
+#[derive(Clone, Copy)]
+pub(crate) struct Now<'a> {
+    pub(crate) clock: &'a Clock,
+    pub(crate) queue: u8,
+    pub(crate) tag: Tag,
+    /// The tag before which the render pass instance began, inside which fragments are ordered.
+    pub(crate) instance: Option<Tag>,
+    /// Where the subpass began, inside of which the direct part of a scope lies; zero outside of render passes.
+    pub(crate) from: Tag,
+    /// Stretches of tags of subpasses that nothing orders before this one.
+    pub(crate) apart: &'a [(Tag, Tag)],
+}
+
+/// A conflict with an earlier access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Conflict {
+    pub(crate) kind: HazardKind,
+    pub(crate) prior: Tag,
+    pub(crate) prior_usage: Usage,
+}
+
+impl State {
+    /// With what an access conflicts.
+    pub(crate) fn check(&self, now: Now<'_>, usage: Usage, order: Order) -> Vec<Conflict> {
+        if TABLES.write_column(usage).is_some() {
+            self.check_write(now, usage, order)
+        } else {
+            self.check_read(now, usage, order).into_iter().collect()
+        }
+    }
+
+    fn check_read(&self, now: Now<'_>, usage: Usage, order: Order) -> Option<Conflict> {
+        let write = self.write.as_ref()?;
+        if now.is_apart(write.queue, write.tag) {
+            return Some(write.conflict(now, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite));
+        }
+        if write.tag == now.tag
+            || write.is_visible(now, usage)
+            || now.is_ordered(write.queue, write.tag, (write.usage, write.order), (usage, order))
+        {
+            return None;
+        }
+        // A read in between that happens before this one has been checked in its stead.
+        let stage = TABLES.stage(usage);
+        let is_covered =
+            self.reads.iter().filter(|it| it.first > write.tag).any(|it| it.happens_before(now, stage, it.first));
+        (!is_covered).then(|| write.conflict(now, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite))
+    }
+
+    fn check_write(&self, now: Now<'_>, usage: Usage, order: Order) -> Vec<Conflict> {
+        let stage = TABLES.stage(usage);
+        let mut found = Vec::new();
+        for read in self.reads.iter().filter(|it| it.last != now.tag) {
+            let is_ordered = now.is_ordered(read.queue, read.last, (read.usage, read.order), (usage, order));
+            let is_before = is_ordered || read.happens_before(now, stage, read.last);
+            if !is_before || now.is_apart(read.queue, read.last) {
+                found.push(read.conflict(now));
+            }
+        }
+        let Some(write) = &self.write else { return found };
+        // Reads since the write have been checked against it; those of its own command have not.
+        let has_later_reads = self.reads.iter().any(|it| it.last > write.tag);
+        let is_fine = write.tag == now.tag
+            || has_later_reads
+            || write.is_visible(now, usage)
+            || now.is_ordered(write.queue, write.tag, (write.usage, write.order), (usage, order));
+        if !is_fine || now.is_apart(write.queue, write.tag) {
+            found.push(write.conflict(now, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite));
+        }
+        found
+    }
+
+    /// With what the layout transition of a barrier conflicts: what its first scope does not cover.
+    pub(crate) fn check_transition(&self, now: Now<'_>, carry: &Carry, scope: &Expanded, until: Tag) -> Vec<Conflict> {
+        let mut found = Vec::new();
+        for read in &self.reads {
+            if !carry.has(read.queue, TABLES.stage(read.usage), read.last) {
+                found.push(read.conflict(now));
+            }
+        }
+        let Some(write) = &self.write else { return found };
+        let has_later_reads = self.reads.iter().any(|it| it.last > write.tag);
+        // Transitions on one queue are in order by themselves.
+        let is_fine = has_later_reads
+            || write.usage == TRANSITION_WRITE && write.queue == now.queue
+            || write.is_in_scope(now, carry, scope, until);
+        if !is_fine {
+            found.push(write.conflict(now, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite));
+        }
+        found
+    }
+
+    pub(crate) fn add_read(&mut self, queue: u8, tag: Tag, usage: Usage, order: Order) {
+        let stage = TABLES.stage(usage);
+        let same = |it: &&mut Read| it.queue == queue && TABLES.stage(it.usage) == stage;
+        match self.reads.iter_mut().find(same) {
+            Some(read) => *read = Read { usage, last: tag, order, ..*read },
+            None => self.reads.push(Read { usage, queue, first: tag, last: tag, order }),
+        }
+    }
+
+    pub(crate) fn add_write(&mut self, queue: u8, tag: Tag, usage: Usage, order: Order) {
+        self.reads.clear();
+        self.write = Some(Write { usage, queue, tag, order, overlay: None });
+    }
+
+    /// The barrier's own write, from which its second scope begins.
+    pub(crate) fn add_transition(&mut self, now: Now<'_>, scope: &Expanded) {
+        self.add_write(now.queue, now.tag, TRANSITION_WRITE, Order::None);
+        self.overlay(now, scope);
+    }
+
+    /// A dependency on the resource: if its first scope has the last write, its second scope gets it.
+    ///
+    /// The first scope lies at `until`, and hands on `carry`; the second is now.
+    pub(crate) fn depend(&mut self, now: Now<'_>, carry: &Carry, scope: &Expanded, until: Tag) {
+        if self.write.as_ref().is_some_and(|it| it.is_in_scope(now, carry, scope, until)) {
+            self.overlay(now, scope);
+        }
+    }
+
+    fn overlay(&mut self, now: Now<'_>, scope: &Expanded) {
+        if let Some(write) = &mut self.write {
+            write.overlay.get_or_insert_default().add(now.queue, now.tag, scope.dst, scope.dst_usages);
+        }
+    }
+}
+
+impl Now<'_> {
+    /// Whether rendering itself orders two accesses.
+    fn is_ordered(&self, queue: u8, tag: Tag, prior: (Usage, Order), own: (Usage, Order)) -> bool {
+        let is_inside = self.instance.is_some_and(|begin| tag > begin) && queue == self.queue;
+        is_inside && order::is_ordered(prior, own)
+    }
+
+    /// Whether an access lies in a subpass that nothing orders before this one.
+    fn is_apart(&self, queue: u8, tag: Tag) -> bool {
+        queue == self.queue && self.apart.iter().any(|(begin, end)| *begin < tag && tag <= *end)
+    }
+
+    /// Whether no path at all leads here from an access: from the batch of another queue, or from a subpass.
+    fn is_racing(&self, queue: u8, tag: Tag) -> bool {
+        let is_far = queue != self.queue && self.clock.batches.get(&queue).copied().unwrap_or(0) < tag;
+        is_far || self.is_apart(queue, tag)
+    }
+}
+
+impl Write {
+    fn is_visible(&self, now: Now<'_>, usage: Usage) -> bool {
+        now.clock.is_visible(usage, self.queue, self.usage, self.tag)
+            || self.overlay.as_ref().is_some_and(|it| it.is_visible(now.clock, now.queue, usage))
+    }
+
+    /// Whether the first scope of a dependency on this range, at `until`, has this write.
+    fn is_in_scope(&self, now: Now<'_>, carry: &Carry, scope: &Expanded, until: Tag) -> bool {
+        let is_direct =
+            self.queue == now.queue && (now.from..=until).contains(&self.tag) && scope.src_usages.has(self.usage);
+        is_direct
+            || carry.has_available(self.queue, self.usage, self.tag)
+            || self.overlay.as_ref().is_some_and(|it| it.reaches(carry, now.queue, scope.src, until))
+    }
+
+    fn conflict(&self, now: Now<'_>, after: HazardKind, racing: HazardKind) -> Conflict {
+        let kind = if now.is_racing(self.queue, self.tag) { racing } else { after };
+        Conflict { kind, prior: self.tag, prior_usage: self.usage }
+    }
+}
+
+impl Read {
+    fn happens_before(&self, now: Now<'_>, stage: Stage, tag: Tag) -> bool {
+        now.clock.has_happened(stage, self.queue, TABLES.stage(self.usage), tag)
+    }
+
+    fn conflict(&self, now: Now<'_>) -> Conflict {
+        let is_racing = now.is_racing(self.queue, self.last);
+        let kind = if is_racing { HazardKind::WriteRacingRead } else { HazardKind::WriteAfterRead };
+        Conflict { kind, prior: self.last, prior_usage: self.usage }
+    }
+}

@@ -36,13 +36,20 @@ fn step(device: &mut Device, index: u32, step: &Step, run: &mut dyn FnMut(&mut D
             let range = device.addresses.whole(*resource);
             device.states.remove(range);
         }
-        Step::Acquire { semaphore, .. } => {
-            if let Some(semaphore) = semaphore {
-                device.signal_from_outside(*semaphore);
-                device.run(run);
+        Step::Acquire { semaphore, fence, .. } => {
+            device.acquire(*semaphore, *fence);
+            device.run(run);
+        }
+        Step::SetEvent(event) => {
+            device.host_sets_event(index, event.0 as usize);
+            device.run(run);
+        }
+        Step::ResetEvent(event) => {
+            if let Some(event) = device.events.get_mut(event.0 as usize) {
+                event.set = None;
             }
         }
-        // Not looked at yet.
-        Step::SetEvent(_) | Step::ResetEvent(_) | Step::HostAccess { .. } | Step::Present { .. } => {}
+        Step::HostAccess { resource, region, is_write } => device.host_access(index, *resource, region, *is_write),
+        Step::Present { waits, images, .. } => device.present(index, waits, images),
     }
 }

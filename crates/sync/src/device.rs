@@ -4,7 +4,7 @@
 //! with the batches behind it. A command buffer is walked each time it is executed; what was recorded is small by
 //! then, and nothing has to be summed up that could be summed up wrongly.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::address::Addresses;
 use crate::clock::{Carry, Clock, Tag};
 use crate::scope;
 use crate::state::{Conflict, State};
-use crate::usage::{Stages, TABLES, Usages};
+use crate::usage::{PRESENTATION, Stages, TABLES, Usages};
 
 /// Tags of one command: itself, behind it what its barrier does, and behind that what begins with it.
 pub(crate) const TAGS_PER_COMMAND: Tag = 4;
@@ -28,6 +28,8 @@ pub(crate) struct Device {
     semaphores: Vec<Semaphore>,
     fences: Vec<Option<Known>>,
     host: Arc<Known>,
+    /// What the host's own accesses come after.
+    pub(crate) host_clock: Clock,
     tag: Tag,
     /// Where each tag was given, by tag.
     places: BTreeMap<Tag, Place>,
@@ -59,13 +61,16 @@ struct Parked {
 /// What one who waited knows to be over.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
-    carry: Carry,
-    batches: std::collections::HashMap<u8, Tag>,
+    pub(crate) carry: Carry,
+    /// What of it the host may look at.
+    host: Carry,
+    pub(crate) batches: HashMap<u8, Tag>,
 }
 
 impl Known {
     fn raise_all(&mut self, other: &Known) {
         self.carry.raise_all(&other.carry);
+        self.host.raise_all(&other.host);
         for (queue, tag) in &other.batches {
             let own = self.batches.entry(*queue).or_default();
             *own = (*own).max(*tag);
@@ -115,6 +120,7 @@ impl Device {
             semaphores: vec![Semaphore::default(); semaphores as usize],
             fences: vec![None; fences as usize],
             host: Arc::default(),
+            host_clock: Clock::default(),
             tag: TAGS_PER_COMMAND,
             places: BTreeMap::new(),
             found: Vec::new(),
@@ -229,9 +235,10 @@ impl Device {
         let mut carry = own.clock.first_scope(queue, tag, stages, scope::usages_of(stages));
         carry.raise_all(&own.signals);
         own.signals = carry.clone();
+        let host = own.clock.first_scope(queue, tag, scope::host(), Usages::default());
         let mut batches = own.clock.batches.clone();
         batches.insert(queue, tag);
-        self.set_semaphore(signal.point, Known { carry, batches });
+        self.set_semaphore(signal.point, Known { carry, host, batches });
     }
 
     fn set_semaphore(&mut self, point: Point, known: Known) {
@@ -249,13 +256,34 @@ impl Device {
         let clock = &self.queues[usize::from(queue)].clock;
         let mut carry = clock.first_scope(queue, self.tag, all_stages(), all_usages());
         carry.raise_all(&self.queues[usize::from(queue)].signals);
+        let host = clock.first_scope(queue, self.tag, scope::host(), Usages::default());
         let mut batches = clock.batches.clone();
         batches.insert(queue, self.tag);
-        Known { carry, batches }
+        Known { carry, host, batches }
     }
 
     fn host_learns(&mut self, known: &Known) {
         Arc::make_mut(&mut self.host).raise_all(known);
+        self.host_clock.execution_only(&known.carry, scope::host());
+        self.host_clock.second_scope(&known.host, scope::host(), scope::usages_of(scope::host()));
+        self.host_clock.raise_batches(&known.batches);
+    }
+
+    /// The number of the host among the queues.
+    pub(crate) fn host_queue(&self) -> u8 {
+        self.queues.len() as u8
+    }
+
+    /// The number of the presentation engine among the queues.
+    pub(crate) fn presentation_queue(&self) -> u8 {
+        self.queues.len() as u8 + 1
+    }
+
+    /// The host accessed something: what is submitted from now on comes after it, and sees what it wrote.
+    pub(crate) fn host_did(&mut self, tag: Tag) {
+        let carry =
+            Clock::default().first_scope(self.host_queue(), tag, scope::host(), scope::usages_of(scope::host()));
+        Arc::make_mut(&mut self.host).carry.raise_all(&carry);
     }
 
     pub(crate) fn wait_fences(&mut self, fences: &[FenceId]) {
@@ -300,9 +328,28 @@ impl Device {
         self.set_semaphore(point, known);
     }
 
-    /// A semaphore that something outside of all queues signals.
-    pub(crate) fn signal_from_outside(&mut self, semaphore: SemaphoreId) {
-        self.set_semaphore(Point { semaphore, value: None }, Known::default());
+    /// The presentation engine is done with an image, and tells so.
+    pub(crate) fn acquire(&mut self, semaphore: Option<SemaphoreId>, fence: Option<FenceId>) {
+        let mut stages = Stages::default();
+        stages.add(PRESENTATION);
+        let (queue, tag) = (self.presentation_queue(), self.tag);
+        let carry = Clock::default().first_scope(queue, tag, stages, scope::usages_of(stages));
+        let known = Known { carry, batches: HashMap::from([(queue, tag)]), ..Known::default() };
+        if let Some(slot) = fence.and_then(|it| self.fences.get_mut(it.0 as usize)) {
+            *slot = Some(known.clone());
+        }
+        if let Some(semaphore) = semaphore {
+            self.set_semaphore(Point { semaphore, value: None }, known);
+        }
+    }
+
+    /// What a present comes after: all that its semaphores hand on.
+    pub(crate) fn wait_to_present(&mut self, waits: &[SemaphoreId]) -> Known {
+        let mut known = Known::default();
+        for semaphore in waits {
+            known.raise_all(&self.take(Point { semaphore: *semaphore, value: None }).unwrap_or_default());
+        }
+        known
     }
 
     /// Keeps conflicts of an access to a resource.

@@ -7,7 +7,7 @@
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_program::Scope;
 
-use crate::usage::{Stages, TABLES, TRANSITION, Usages, access_members, group_members};
+use crate::usage::{PRESENTATION, Stages, TABLES, TRANSITION, Usages, access_members, group_members};
 
 /// A dependency, ready to be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -76,6 +76,11 @@ pub(crate) fn usages_of(stages: Stages) -> Usages {
     stages.iter().fold(Usages::default(), |all, it| all.union(TABLES.stages[usize::from(it.0)].usages))
 }
 
+/// The host's stage.
+pub(crate) fn host() -> Stages {
+    TABLES.stages_of_bits(HOST)
+}
+
 /// The stages of a mask, groups taken apart. Only all commands together contain layout transitions.
 fn as_given(stages: u64, queue_flags: u32) -> Stages {
     let mut found = TABLES.stages_of_bits(group_members(stages)).on(queue_flags);
@@ -85,11 +90,12 @@ fn as_given(stages: u64, queue_flags: u32) -> Stages {
     found
 }
 
-/// All stages of a queue, with the one of layout transitions and without the host.
+/// All stages of a queue, with the one of layout transitions, without the host and the presentation engine.
 pub(crate) fn all_commands(queue_flags: u32) -> Stages {
-    let host = TABLES.stages_of_bits(HOST);
+    let mut outside = TABLES.stages_of_bits(HOST);
+    outside.add(PRESENTATION);
     let all = (1_u64 << TABLES.stages.len()) - 1;
-    Stages(all & !host.0).on(queue_flags)
+    Stages(all & !outside.0).on(queue_flags)
 }
 
 impl Stages {

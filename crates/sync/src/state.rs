@@ -3,10 +3,11 @@
 use lavascope_program::HazardKind;
 
 use crate::clock::{Carry, Clock, Tag};
+use crate::host::after_present;
 use crate::order::{self, Order};
 use crate::overlay::Overlay;
 use crate::scope::Expanded;
-use crate::usage::{Stage, TABLES, TRANSITION_WRITE, Usage};
+use crate::usage::{PRESENT, Stage, TABLES, TRANSITION_WRITE, Usage};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
@@ -126,6 +127,20 @@ impl State {
         found
     }
 
+    /// With what presenting conflicts: what the semaphores before it do not cover.
+    pub(crate) fn check_present(&self, carry: &Carry) -> Vec<Conflict> {
+        let mut found = Vec::new();
+        for it in self.reads.iter().filter(|it| !carry.has(it.queue, TABLES.stage(it.usage), it.last)) {
+            found.push(Conflict { kind: HazardKind::PresentAfterRead, prior: it.last, prior_usage: it.usage });
+        }
+        if let Some(it) = self.write.as_ref().filter(|it| !carry.has_available(it.queue, it.usage, it.tag))
+            && self.reads.is_empty()
+        {
+            found.push(Conflict { kind: HazardKind::PresentAfterWrite, prior: it.tag, prior_usage: it.usage });
+        }
+        found
+    }
+
     pub(crate) fn add_read(&mut self, queue: u8, tag: Tag, usage: Usage, order: Order) {
         let stage = TABLES.stage(usage);
         let same = |it: &&mut Read| it.queue == queue && TABLES.stage(it.usage) == stage;
@@ -198,6 +213,7 @@ impl Write {
 
     fn conflict(&self, now: Now<'_>, after: HazardKind, racing: HazardKind) -> Conflict {
         let kind = if now.is_racing(self.queue, self.tag) { racing } else { after };
+        let kind = if self.usage == PRESENT { after_present(kind) } else { kind };
         Conflict { kind, prior: self.tag, prior_usage: self.usage }
     }
 }

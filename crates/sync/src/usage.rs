@@ -1,10 +1,11 @@
 //! Stages and usages: what the registry's tables become once groups are taken apart.
 //!
-//! A *stage* is one bit of `VkPipelineStageFlags2` that stands for no others, or one of ours: the pseudo-stage in
-//! which layout transitions happen. A *usage* is a stage together with one access that it can make.
+//! A *stage* is one bit of `VkPipelineStageFlags2` that stands for no others, or one of ours: those in
+//! which layout transitions and presentation happen. A *usage* is a stage together with one access that it can make.
 
 use std::sync::LazyLock;
 
+use lavascope_abi::desc::SyncStage;
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2, SYNC_ACCESSES, SYNC_PIPELINES, SYNC_STAGES};
 
 /// A stage, by its place in [`Tables::stages`].
@@ -29,8 +30,11 @@ pub(crate) const USAGE_WORDS: usize = 4;
 pub(crate) const TRANSITION: Stage = Stage(0);
 /// What a layout transition does: it reads and writes, and counts as a write.
 pub(crate) const TRANSITION_WRITE: Usage = Usage(0);
-/// What the stage of transitions is called where a raw mask names it.
-const TRANSITION_BIT: u64 = 0;
+/// The stage of the presentation engine, and what it does with an image.
+pub(crate) const PRESENTATION: Stage = Stage(1);
+pub(crate) const PRESENT: Usage = Usage(1);
+/// The stages that are ours.
+const OWN_STAGES: [&str; 2] = ["layout transition", "presentation"];
 
 /// What is known of all stages and usages.
 pub(crate) struct Tables {
@@ -69,26 +73,17 @@ const GROUP_ACCESSES: u64 = AccessFlags2::MEMORY_READ.0 | AccessFlags2::MEMORY_W
 
 impl Tables {
     fn new() -> Tables {
-        let mut stages = vec![StageDesc {
-            bit: TRANSITION_BIT,
-            name: "layout transition",
-            queues: 0,
+        let stage = |bit, name, queues| StageDesc {
+            bit,
+            name,
+            queues,
             earlier: Stages::default(),
             later: Stages::default(),
             usages: Usages::default(),
-        }];
-        for it in SYNC_STAGES {
-            if it.stage != 0 && it.equivalent == 0 && it.stage & GROUP_STAGES == 0 {
-                stages.push(StageDesc {
-                    bit: it.stage,
-                    name: it.name,
-                    queues: it.queues,
-                    earlier: Stages::default(),
-                    later: Stages::default(),
-                    usages: Usages::default(),
-                });
-            }
-        }
+        };
+        let mut stages: Vec<StageDesc> = OWN_STAGES.iter().map(|it| stage(0, it, 0)).collect();
+        let is_single = |it: &&SyncStage| it.stage != 0 && it.equivalent == 0 && it.stage & GROUP_STAGES == 0;
+        stages.extend(SYNC_STAGES.iter().filter(is_single).map(|it| stage(it.stage, it.name, it.queues)));
         assert!(stages.len() <= 64, "a set of stages is one word");
         let mut tables = Tables { stages, usages: Vec::new(), writes: Vec::new() };
         tables.add_usages();
@@ -97,8 +92,9 @@ impl Tables {
     }
 
     fn add_usages(&mut self) {
-        self.add_usage(TRANSITION, 0, "layout transition", true);
-        for index in 1..self.stages.len() {
+        self.add_usage(TRANSITION, 0, OWN_STAGES[0], true);
+        self.add_usage(PRESENTATION, 0, OWN_STAGES[1], true);
+        for index in OWN_STAGES.len()..self.stages.len() {
             let stage = Stage(index as u8);
             for it in SYNC_ACCESSES {
                 let is_group = it.access == 0 || it.equivalent != 0 || it.access & GROUP_ACCESSES != 0;
@@ -168,7 +164,7 @@ impl Tables {
     /// The usage of an access, if the stage can make it.
     pub(crate) fn usage(&self, stage: u64, access: u64) -> Option<Usage> {
         let fits = |it: &UsageDesc| self.stages[usize::from(it.stage.0)].bit == stage && it.access == access;
-        self.usages.iter().skip(1).position(fits).map(|it| Usage(it as u8 + 1))
+        self.usages.iter().position(|it| it.access != 0 && fits(it)).map(|it| Usage(it as u8))
     }
 }
 

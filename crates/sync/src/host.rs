@@ -1,0 +1,98 @@
+//! What the host and the presentation engine do with resources themselves.
+
+use std::ops::Range;
+
+use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
+use lavascope_program::{HazardKind, Place, Region, ResourceId, SemaphoreId};
+
+use crate::clock::Tag;
+use crate::device::{Device, Known, SetAt};
+use crate::order::Order;
+use crate::scope;
+use crate::state::{Conflict, Now};
+use crate::usage::{PRESENT, TABLES, Usage};
+
+impl Device {
+    /// The host reads or writes mapped memory.
+    pub(crate) fn host_access(&mut self, step: u32, resource: ResourceId, region: &Region, is_write: bool) {
+        let access = if is_write { AccessFlags2::HOST_WRITE } else { AccessFlags2::HOST_READ };
+        let Some(usage) = TABLES.usage(PipelineStageFlags2::HOST.0, access.0) else { return };
+        let tag = self.next_tag(Place::Step(step));
+        let queue = self.host_queue();
+        let now = Now { clock: &self.host_clock, queue, tag, instance: None, from: 0, apart: &[] };
+        let ranges = self.addresses.ranges(resource, region);
+        let conflicts = self.conflicts(&ranges, now, usage);
+        self.report(tag, resource, conflicts);
+        for range in ranges {
+            self.states.update(range, |_, state| {
+                let state = state.get_or_insert_default();
+                if is_write {
+                    state.add_write(queue, tag, usage, Order::None);
+                } else {
+                    state.add_read(queue, tag, usage, Order::None);
+                }
+            });
+        }
+        self.host_did(tag);
+        // The host is in order with itself.
+        let own =
+            crate::clock::Clock::default().first_scope(queue, tag, scope::host(), scope::usages_of(scope::host()));
+        self.host_clock.second_scope(&own, scope::host(), scope::usages_of(scope::host()));
+    }
+
+    fn conflicts(&self, ranges: &[Range<u64>], now: Now<'_>, usage: Usage) -> Vec<(Range<u64>, Vec<Conflict>)> {
+        let mut found = Vec::new();
+        for range in ranges {
+            for (part, state) in self.states.overlapping(range.clone()) {
+                let conflicts = state.check(now, usage, Order::None);
+                if !conflicts.is_empty() {
+                    found.push((part, conflicts));
+                }
+            }
+        }
+        found
+    }
+
+    /// The host sets an event: what the host did so far is its first scope.
+    pub(crate) fn host_sets_event(&mut self, step: u32, event: usize) {
+        let tag = self.next_tag(Place::Step(step));
+        let (queue, clock) = (self.host_queue(), self.host_clock.clone());
+        if let Some(event) = self.events.get_mut(event) {
+            event.set.get_or_insert(SetAt { tag, queue, clock, stages: scope::host() });
+        }
+    }
+
+    /// Images go to the presentation engine, after what some semaphores hand on.
+    pub(crate) fn present(&mut self, step: u32, waits: &[SemaphoreId], images: &[ResourceId]) {
+        let known = self.wait_to_present(waits);
+        let tag = self.next_tag(Place::Step(step));
+        for image in images {
+            self.present_image(tag, *image, &known);
+        }
+    }
+
+    fn present_image(&mut self, tag: Tag, image: ResourceId, known: &Known) {
+        let whole = self.addresses.whole(image);
+        let mut conflicts = Vec::new();
+        for (part, state) in self.states.overlapping(whole.clone()) {
+            let found = state.check_present(&known.carry);
+            if !found.is_empty() {
+                conflicts.push((part, found));
+            }
+        }
+        self.report(tag, image, conflicts);
+        let queue = self.presentation_queue();
+        self.states.update(whole, |_, state| {
+            state.get_or_insert_default().add_write(queue, tag, PRESENT, Order::None);
+        });
+    }
+}
+
+/// The names of conflicts with the presentation engine.
+pub(crate) fn after_present(kind: HazardKind) -> HazardKind {
+    match kind {
+        HazardKind::ReadAfterWrite | HazardKind::ReadRacingWrite => HazardKind::ReadAfterPresent,
+        HazardKind::WriteAfterWrite | HazardKind::WriteRacingWrite => HazardKind::WriteAfterPresent,
+        other => other,
+    }
+}

@@ -1,37 +1,67 @@
 //! A map from ranges of numbers that do not overlap to values.
+//!
+//! Ranges lie in leaves of at most [`LEAF_MAX`] each, in order; an array of the leaves' first numbers leads to them.
+//! Finding a range is two binary searches over plain numbers, and most changes stay inside one leaf.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
+
+/// Ranges of a leaf.
+const LEAF_MAX: usize = 128;
 
 /// Values by range. Neighbors with equal values stay apart unless [`IntervalMap::join`] is called.
 #[derive(Clone, Debug)]
 pub struct IntervalMap<V> {
-    by_start: BTreeMap<u64, (u64, V)>,
+    /// The first number of each leaf.
+    firsts: Vec<u64>,
+    leaves: Vec<Leaf<V>>,
+    len: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Leaf<V> {
+    starts: Vec<u64>,
+    ends: Vec<u64>,
+    values: Vec<V>,
 }
 
 impl<V> Default for IntervalMap<V> {
     fn default() -> IntervalMap<V> {
-        IntervalMap { by_start: BTreeMap::new() }
+        IntervalMap { firsts: Vec::new(), leaves: Vec::new(), len: 0 }
     }
 }
 
-impl<V: Clone> IntervalMap<V> {
+/// Where a range lies: its leaf and its place there. The place may be one past the end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Spot {
+    leaf: usize,
+    at: usize,
+}
+
+impl<V: Clone + Default> IntervalMap<V> {
     /// The ranges that have values.
     pub fn len(&self) -> usize {
-        self.by_start.len()
+        self.len
     }
 
     pub fn is_empty(&self) -> bool {
-        self.by_start.is_empty()
+        self.len == 0
     }
 
     /// Everything that lies in `range`, cut to it, in order.
     pub fn overlapping(&self, range: Range<u64>) -> impl Iterator<Item = (Range<u64>, &V)> {
-        let first = self.by_start.range(..=range.start).next_back().map_or(range.start, |it| *it.0);
-        let all = self.by_start.range(first..range.end);
-        all.filter_map(move |(start, (end, value))| {
-            let cut = (*start).max(range.start)..(*end).min(range.end);
-            (cut.start < cut.end).then_some((cut, value))
+        let mut spot = self.first_ending_after(range.start);
+        std::iter::from_fn(move || {
+            let mut leaf = self.leaves.get(spot.leaf)?;
+            if spot.at == leaf.starts.len() {
+                spot = Spot { leaf: spot.leaf + 1, at: 0 };
+                leaf = self.leaves.get(spot.leaf)?;
+            }
+            let (start, end) = (leaf.starts[spot.at], leaf.ends[spot.at]);
+            if start >= range.end || range.is_empty() {
+                return None;
+            }
+            spot.at += 1;
+            Some((start.max(range.start)..end.min(range.end), &leaf.values[spot.at - 1]))
         })
     }
 
@@ -40,20 +70,58 @@ impl<V: Clone> IntervalMap<V> {
         if range.is_empty() {
             return;
         }
+        let spot = self.first_ending_after(range.start);
+        if self.update_one(spot, &range, &mut change) {
+            return;
+        }
         self.split(range.start);
         self.split(range.end);
         let mut at = range.start;
         while at < range.end {
-            let next = self.by_start.range(at..range.end).next().map(|(start, (end, _))| (*start, *end));
-            let (part, mut value) = match next {
-                Some((start, end)) if start == at => (at..end, self.by_start.remove(&at).map(|it| it.1)),
-                Some((start, _)) => (at..start, None),
-                None => (at..range.end, None),
-            };
-            change(part.clone(), &mut value);
-            at = part.end;
-            if let Some(value) = value {
-                self.by_start.insert(part.start, (part.end, value));
+            let spot = self.first_ending_after(at);
+            let next = self.get(spot).map(|(start, end)| start..end).filter(|it| it.start < range.end);
+            match next {
+                Some(part) if part.start == at => {
+                    let mut value = Some(std::mem::take(&mut self.leaves[spot.leaf].values[spot.at]));
+                    change(part.clone(), &mut value);
+                    self.set(spot, value);
+                    at = part.end;
+                }
+                gap => {
+                    let part = at..gap.map_or(range.end, |it| it.start);
+                    let mut value = None;
+                    change(part.clone(), &mut value);
+                    at = part.end;
+                    if let Some(value) = value {
+                        self.insert(spot, part, value);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The common cases: exactly one range that is there, or one gap.
+    fn update_one(
+        &mut self,
+        spot: Spot,
+        range: &Range<u64>,
+        change: &mut impl FnMut(Range<u64>, &mut Option<V>),
+    ) -> bool {
+        match self.get(spot) {
+            Some((start, end)) if start == range.start && end == range.end => {
+                let mut value = Some(std::mem::take(&mut self.leaves[spot.leaf].values[spot.at]));
+                change(range.clone(), &mut value);
+                self.set(spot, value);
+                true
+            }
+            Some((start, _)) if start < range.end => false,
+            _ => {
+                let mut value = None;
+                change(range.clone(), &mut value);
+                if let Some(value) = value {
+                    self.insert(spot, range.clone(), value);
+                }
+                true
             }
         }
     }
@@ -68,16 +136,19 @@ impl<V: Clone> IntervalMap<V> {
     where
         V: PartialEq,
     {
-        let first = self.by_start.range(..range.start).next_back().map_or(range.start, |it| *it.0);
-        let mut at = first;
-        while let Some((start, end)) = self.by_start.range(at..=range.end).next().map(|it| (*it.0, it.1.0)) {
-            let is_same =
-                self.by_start.get(&end).is_some_and(|it| Some(&it.1) == self.by_start.get(&start).map(|it| &it.1));
+        let mut at = range.start.saturating_sub(1);
+        loop {
+            let spot = self.first_ending_after(at);
+            let Some((start, end)) = self.get(spot).filter(|it| it.0 <= range.end) else { return };
+            let next = self.first_ending_after(end);
+            let is_same = self.get(next).is_some_and(|it| it.0 == end)
+                && self.leaves[spot.leaf].values[spot.at] == self.leaves[next.leaf].values[next.at];
             if is_same {
-                let next_end = self.by_start.remove(&end).map_or(end, |it| it.0);
-                if let Some(it) = self.by_start.get_mut(&start) {
-                    it.0 = next_end;
-                }
+                let end = self.leaves[next.leaf].ends[next.at];
+                self.set(next, None);
+                // Taking out what comes behind moves nothing in front of it, but may empty a leaf behind.
+                let spot = self.first_ending_after(start);
+                self.leaves[spot.leaf].ends[spot.at] = end;
                 at = start;
             } else {
                 at = end;
@@ -85,13 +156,83 @@ impl<V: Clone> IntervalMap<V> {
         }
     }
 
+    fn get(&self, spot: Spot) -> Option<(u64, u64)> {
+        let leaf = self.leaves.get(spot.leaf)?;
+        Some((*leaf.starts.get(spot.at)?, leaf.ends[spot.at]))
+    }
+
+    /// The first range that ends after a number: the one it lies in, or the next one. Where there is none, the end of
+    /// the last leaf.
+    fn first_ending_after(&self, number: u64) -> Spot {
+        let leaf = self.firsts.partition_point(|it| *it <= number).saturating_sub(1);
+        let Some(it) = self.leaves.get(leaf) else { return Spot { leaf: 0, at: 0 } };
+        let at = it.ends.partition_point(|it| *it <= number);
+        if at == it.ends.len() && leaf + 1 < self.leaves.len() {
+            return Spot { leaf: leaf + 1, at: 0 };
+        }
+        Spot { leaf, at }
+    }
+
+    /// Changes a value, or takes its range out.
+    fn set(&mut self, spot: Spot, value: Option<V>) {
+        let leaf = &mut self.leaves[spot.leaf];
+        match value {
+            Some(value) => leaf.values[spot.at] = value,
+            None => {
+                leaf.starts.remove(spot.at);
+                leaf.ends.remove(spot.at);
+                leaf.values.remove(spot.at);
+                self.len -= 1;
+                if leaf.starts.is_empty() {
+                    self.leaves.remove(spot.leaf);
+                    self.firsts.remove(spot.leaf);
+                } else {
+                    self.firsts[spot.leaf] = leaf.starts[0];
+                }
+            }
+        }
+    }
+
+    /// Puts a range in front of the one at a spot; nothing of it is there yet.
+    fn insert(&mut self, spot: Spot, range: Range<u64>, value: V) {
+        self.len += 1;
+        if self.leaves.is_empty() {
+            self.firsts.push(range.start);
+            self.leaves.push(Leaf { starts: vec![range.start], ends: vec![range.end], values: vec![value] });
+            return;
+        }
+        let leaf = &mut self.leaves[spot.leaf];
+        leaf.starts.insert(spot.at, range.start);
+        leaf.ends.insert(spot.at, range.end);
+        leaf.values.insert(spot.at, value);
+        self.firsts[spot.leaf] = leaf.starts[0];
+        if leaf.starts.len() > LEAF_MAX {
+            // At the end of everything, most likely more is to come: the old leaf stays full.
+            let is_last = spot.leaf + 1 == self.leaves.len() && spot.at + 1 >= LEAF_MAX;
+            self.split_leaf(spot.leaf, if is_last { LEAF_MAX } else { LEAF_MAX / 2 });
+        }
+    }
+
+    fn split_leaf(&mut self, index: usize, at: usize) {
+        let leaf = &mut self.leaves[index];
+        let new = Leaf {
+            starts: leaf.starts.split_off(at),
+            ends: leaf.ends.split_off(at),
+            values: leaf.values.split_off(at),
+        };
+        self.firsts.insert(index + 1, new.starts[0]);
+        self.leaves.insert(index + 1, new);
+    }
+
+    /// A range that a number lies inside of becomes two.
     fn split(&mut self, at: u64) {
-        let Some((start, (end, value))) = self.by_start.range_mut(..at).next_back() else { return };
-        if *end > at {
-            let (tail, value) = (*end, value.clone());
-            *end = at;
-            debug_assert!(*start < at, "the range before is not empty");
-            self.by_start.insert(at, (tail, value));
+        let spot = self.first_ending_after(at);
+        let Some((start, end)) = self.get(spot) else { return };
+        if start < at {
+            let leaf = &mut self.leaves[spot.leaf];
+            leaf.ends[spot.at] = at;
+            let value = leaf.values[spot.at].clone();
+            self.insert(Spot { leaf: spot.leaf, at: spot.at + 1 }, at..end, value);
         }
     }
 }
@@ -99,6 +240,10 @@ impl<V: Clone> IntervalMap<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn all(map: &IntervalMap<u32>, range: Range<u64>) -> Vec<(Range<u64>, u32)> {
+        map.overlapping(range).map(|(range, value)| (range, *value)).collect()
+    }
 
     #[test]
     fn ranges_are_split_filled_and_joined() {
@@ -108,40 +253,70 @@ mod tests {
             assert!(part == (15..20) && *value == Some(1) || part == (20..30) && value.is_none());
             *value = Some(2);
         });
-        let all: Vec<_> = map.overlapping(0..100).map(|(range, value)| (range, *value)).collect();
-        assert_eq!(all, [(10..15, 1), (15..20, 2), (20..30, 2)]);
+        assert_eq!(all(&map, 0..100), [(10..15, 1), (15..20, 2), (20..30, 2)]);
         map.join(15..30);
         assert_eq!(map.len(), 2);
-        assert_eq!(map.overlapping(14..16).map(|it| it.0).collect::<Vec<_>>(), [14..15, 15..16]);
+        assert_eq!(all(&map, 14..16), [(14..15, 1), (15..16, 2)]);
         map.remove(12..18);
-        let all: Vec<_> = map.overlapping(0..100).map(|(range, value)| (range, *value)).collect();
-        assert_eq!(all, [(10..12, 1), (18..30, 2)]);
+        assert_eq!(all(&map, 0..100), [(10..12, 1), (18..30, 2)]);
     }
 
-    /// Against an array.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, end: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % end
+        }
+    }
+
+    /// Against an array, in a space large enough for several leaves.
     #[test]
     fn it_is_an_array_of_values() {
-        let mut random = 12_345_u64;
-        let mut below = |end: u64| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (random >> 33) % end
-        };
-        let (mut map, mut array) = (IntervalMap::<u64>::default(), [0_u64; 64]);
-        for _ in 0..20_000 {
-            let (start, value) = (below(64), below(5));
-            let end = (start + below(20)).min(64);
-            match below(4) {
-                0 => map.remove(start..end),
+        const SIZE: usize = 2000;
+        let mut random = Random(7);
+        let (mut map, mut array) = (IntervalMap::<u32>::default(), vec![0_u32; SIZE]);
+        for round in 0..30_000 {
+            let start = random.below(SIZE as u64);
+            let end = (start + 1 + random.below(if round % 100 == 0 { 500 } else { 6 })).min(SIZE as u64);
+            let value = random.below(3) as u32 + 1;
+            match random.below(8) {
+                0 => {
+                    map.remove(start..end);
+                    array[start as usize..end as usize].fill(0);
+                }
                 1 => map.join(start..end),
-                _ => map.update(start..end, |_, it| *it = Some(value + 1)),
+                2 => {
+                    map.update(start..end, |_, it| *it = it.map(|it| it % 3 + 1));
+                    array[start as usize..end as usize]
+                        .iter_mut()
+                        .filter(|it| **it > 0)
+                        .for_each(|it| *it = *it % 3 + 1);
+                }
+                _ => {
+                    map.update(start..end, |_, it| *it = Some(value));
+                    array[start as usize..end as usize].fill(value);
+                }
             }
-            for (at, cell) in array.iter_mut().enumerate() {
-                let expected = if (start..end).contains(&(at as u64)) { Some(value + 1) } else { None };
-                let found = map.overlapping(at as u64..at as u64 + 1).next().map(|it| *it.1);
-                let is_changed = found.unwrap_or(0) != *cell;
-                assert!(!is_changed || expected.is_some() && (found.is_none() || found == expected));
-                *cell = found.unwrap_or(0);
+            if round % 50 == 0 {
+                let mut found = vec![0; SIZE];
+                for (range, value) in map.overlapping(0..SIZE as u64) {
+                    found[range.start as usize..range.end as usize].fill(*value);
+                }
+                assert_eq!(found, array, "round {round}");
+                assert_eq!(map.overlapping(0..u64::MAX).count(), map.len());
             }
         }
+        assert!(map.leaves.len() > 3, "{} leaves", map.leaves.len());
+    }
+
+    #[test]
+    fn joining_leaves_no_equal_neighbors() {
+        let mut map: IntervalMap<u32> = IntervalMap::default();
+        for at in 0..1000_u64 {
+            map.update(at..at + 1, |_, it| *it = Some((at / 250) as u32));
+        }
+        map.join(0..1000);
+        assert_eq!(all(&map, 0..1000), [(0..250, 0), (250..500, 1), (500..750, 2), (750..1000, 3)]);
     }
 }

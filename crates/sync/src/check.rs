@@ -1,26 +1,87 @@
-//! Checks a whole program.
+//! Checks a program, step by step or whole.
 
-use lavascope_program::{Batch, Found, Program, Step};
+use lavascope_program::{
+    Batch, CommandBuffer, CommandBufferId, Found, Program, Queue, RenderPass, RenderPassId, Resource, ResourceId, Step,
+};
 
 use crate::device::Device;
-use crate::execute;
+use crate::execute::{self, Recorded};
 
 /// All hazards of a program, in the order in which they happen.
 pub fn check(program: &Program) -> Vec<Found> {
-    let mut device = Device::new(&program.queues, program.events, program.semaphores, program.fences);
+    let mut engine = Engine::new(&program.queues, program.events, program.semaphores, program.fences);
     for resource in &program.resources {
-        device.addresses.add(resource);
+        engine.add_resource(resource);
     }
-    let mut run = |device: &mut Device, queue: u8, step: u32, index: u32, batch: &Batch| {
-        execute::batch(device, program, queue, step, index, batch);
-    };
-    for (index, step) in program.steps.iter().enumerate() {
-        self::step(&mut device, index as u32, step, &mut run);
+    engine.render_passes.clone_from(&program.render_passes);
+    engine.command_buffers.clone_from(&program.command_buffers);
+    for step in &program.steps {
+        engine.step(step);
     }
-    device.found
+    engine.take_found()
 }
 
-fn step(device: &mut Device, index: u32, step: &Step, run: &mut dyn FnMut(&mut Device, u8, u32, u32, &Batch)) {
+/// The engine, for programs that are told as they happen.
+pub struct Engine {
+    device: Device,
+    command_buffers: Vec<CommandBuffer>,
+    render_passes: Vec<RenderPass>,
+    steps: u32,
+}
+
+impl Engine {
+    pub fn new(queues: &[Queue], events: u32, semaphores: u32, fences: u32) -> Engine {
+        Engine {
+            device: Device::new(queues, events, semaphores, fences),
+            command_buffers: Vec::new(),
+            render_passes: Vec::new(),
+            steps: 0,
+        }
+    }
+
+    pub fn add_resource(&mut self, resource: &Resource) -> ResourceId {
+        self.device.addresses.add(resource)
+    }
+
+    pub fn add_render_pass(&mut self, pass: RenderPass) -> RenderPassId {
+        self.render_passes.push(pass);
+        RenderPassId(self.render_passes.len() as u32 - 1)
+    }
+
+    pub fn add_command_buffer(&mut self, commands: CommandBuffer) -> CommandBufferId {
+        self.command_buffers.push(commands);
+        CommandBufferId(self.command_buffers.len() as u32 - 1)
+    }
+
+    /// Recorded anew.
+    pub fn set_command_buffer(&mut self, id: CommandBufferId, commands: CommandBuffer) {
+        if let Some(own) = self.command_buffers.get_mut(id.0 as usize) {
+            *own = commands;
+        }
+    }
+
+    /// The host does something.
+    pub fn step(&mut self, step: &Step) {
+        let recorded = Recorded { command_buffers: &self.command_buffers, render_passes: &self.render_passes };
+        let mut run = |device: &mut Device, queue: u8, step: u32, index: u32, batch: &Batch| {
+            execute::batch(device, recorded, queue, step, index, batch);
+        };
+        take(&mut self.device, self.steps, step, &mut run);
+        self.steps += 1;
+    }
+
+    /// The hazards found since the last time.
+    pub fn take_found(&mut self) -> Vec<Found> {
+        std::mem::take(&mut self.device.found)
+    }
+
+    /// Ranges of memory about which something is known.
+    pub fn ranges(&self) -> usize {
+        self.device.states.len()
+    }
+}
+
+fn take(device: &mut Device, index: u32, step: &Step, run: &mut dyn FnMut(&mut Device, u8, u32, u32, &Batch)) {
     match step {
         Step::Submit { queue, batches, fence } => device.submit(index, *queue, batches, *fence, run),
         Step::WaitFences(fences) => device.wait_fences(fences),

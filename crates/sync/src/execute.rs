@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use lavascope_program::{
-    Access, At, Barrier, Batch, Command, CommandBuffer, Dependency, Place, Program, Region, ResourceId, Scope,
+    Access, At, Barrier, Batch, Command, CommandBuffer, Dependency, Place, Region, RenderPass, ResourceId, Scope,
     SetEvent, WaitEvents, What,
 };
 
@@ -19,18 +19,25 @@ use crate::usage::{Stages, TABLES, Usage, Usages};
 /// Command buffers call command buffers at most this deep; the specification allows less.
 const DEPTH_MAX: usize = 16;
 
+/// What was recorded.
+#[derive(Clone, Copy)]
+pub(crate) struct Recorded<'a> {
+    pub(crate) command_buffers: &'a [CommandBuffer],
+    pub(crate) render_passes: &'a [RenderPass],
+}
+
 /// Executes the command buffers of a batch.
-pub(crate) fn batch(device: &mut Device, program: &Program, queue: u8, step: u32, index: u32, batch: &Batch) {
+pub(crate) fn batch(device: &mut Device, recorded: Recorded<'_>, queue: u8, step: u32, index: u32, batch: &Batch) {
     for (primary, id) in batch.command_buffers.iter().enumerate() {
-        let Some(commands) = program.command_buffers.get(id.0 as usize) else { continue };
+        let Some(commands) = recorded.command_buffers.get(id.0 as usize) else { continue };
         let at = At { step, batch: index, primary: primary as u32, path: Vec::new() };
-        Executor { device, program, queue, at, instance: None }.run(commands);
+        Executor { device, recorded, queue, at, instance: None }.run(commands);
     }
 }
 
 pub(crate) struct Executor<'a> {
     pub(crate) device: &'a mut Device,
-    pub(crate) program: &'a Program,
+    pub(crate) recorded: Recorded<'a>,
     pub(crate) queue: u8,
     /// The command being executed.
     at: At,
@@ -61,7 +68,7 @@ impl Executor<'_> {
             Command::WaitEvents(wait) => self.wait_events(tag, wait),
             Command::Execute(buffers) => {
                 for (place, id) in buffers.iter().enumerate() {
-                    let Some(commands) = self.program.command_buffers.get(id.0 as usize) else { continue };
+                    let Some(commands) = self.recorded.command_buffers.get(id.0 as usize) else { continue };
                     if self.at.path.len() < DEPTH_MAX {
                         self.at.path.push(place as u32);
                         self.run(commands);

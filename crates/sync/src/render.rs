@@ -94,7 +94,7 @@ impl Instance {
 
 impl Executor<'_> {
     pub(crate) fn begin_render_pass(&mut self, tag: Tag, pass: RenderPassId, views: &[AttachmentView], area: Area) {
-        let Some(pass) = self.program.render_passes.get(pass.0 as usize).cloned() else { return };
+        let Some(pass) = self.recorded.render_passes.get(pass.0 as usize).cloned() else { return };
         let outside = self.clock().clone();
         let layouts = pass.attachments.iter().map(|it| it.initial_layout).collect();
         let pass = Pass {

@@ -10,6 +10,7 @@ use lavascope_registry::Registry;
 
 use crate::Files;
 use crate::model::*;
+use crate::null_driver;
 use crate::overrides::{How, OVERRIDES};
 use crate::text::Text;
 
@@ -27,8 +28,8 @@ fn ledger(registry: &Registry, model: &Model) -> String {
         "# Coverage of the Vulkan API\n\n\
          Every command and structure of the registry 1.4.{}, with what each part of Lavascope makes of it.\n\n\
          - *record*: whether `event` and `marshal` hold it without loss. `generated` is by the tables alone; a rule by hand is named with its reason; what is not in a record is named too.\n\
-         - *layer*: `shim` means that the layer passes it on and can show it to a watcher; `own` that it is written by hand.\n\
-         - *null driver*: `default` means that it is accepted and does nothing.\n\
+         - *layer*: `shim` means that the layer passes it on and can show it to whoever listens; `own` that it is written by hand.\n\
+         - *null driver*: `by hand` has a behavior of its own; `by table` gives out handles and fills outputs as the tables say; `accepted` succeeds and does nothing; `executed on request` really happens where execution is switched on.\n\
          - *trace*, *state*, *sync* and *replay* do not exist yet.\n\n\
          {} commands with {} other names, {} structures and unions.\n\n",
         registry.header_version,
@@ -41,7 +42,14 @@ fn ledger(registry: &Registry, model: &Model) -> String {
     );
     for it in model.commands.values() {
         let layer = if it.level == "Global" { "own" } else { "shim" };
-        let _ = writeln!(out, "| `{}` | {} | {} | {layer} | default |", it.c_name, it.block, command_verdict(it));
+        let _ = writeln!(
+            out,
+            "| `{}` | {} | {} | {layer} | {} |",
+            it.c_name,
+            it.block,
+            command_verdict(it),
+            null_driver::verdict(it)
+        );
     }
     out.push_str("\n## Structures and unions\n\n| structure | since | record |\n| --- | --- | --- |\n");
     for it in model.layouts.values() {
@@ -60,6 +68,12 @@ fn verdict_table(model: &Model) -> String {
     let commands = model.commands.values().map(|it| (it.c_name.as_str(), command_verdict(it)));
     for (name, verdict) in structures.chain(commands).filter(|it| it.1 != GENERATED) {
         text.line(format!("    (\"{name}\", \"{verdict}\"),"));
+    }
+    text.line("];\n");
+    text.line("/// What the null driver makes of each command that it does not just accept. Sorted by name.");
+    text.line("pub(crate) static NULL_DRIVER_VERDICTS: &[(&str, &str)] = &[");
+    for it in model.commands.values().filter(|it| null_driver::verdict(it) != "accepted") {
+        text.line(format!("    (\"{}\", \"{}\"),", it.c_name, null_driver::verdict(it)));
     }
     text.line("];");
     text.finish()

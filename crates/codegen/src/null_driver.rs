@@ -364,6 +364,17 @@ fn entry_points(model: &Model) -> String {
     text.finish()
 }
 
+/// What the driver makes of a command.
+pub(crate) fn verdict(command: &Command) -> &'static str {
+    let is_in = |groups: &[(&str, &[&str])]| groups.iter().any(|it| it.1.contains(&command.c_name.as_str()));
+    match () {
+        () if is_in(TRANSFER) => "executed on request",
+        () if is_in(BY_HAND) => "by hand",
+        () if writes(command) => "by table",
+        () => "accepted",
+    }
+}
+
 /// Whether a command has anything to write, or to say about being deferred.
 fn writes(command: &Command) -> bool {
     if command.parameters.fields.iter().any(|it| it.c_name == "deferredOperation") {

@@ -23,6 +23,7 @@ use crate::instance::InstanceData;
 use crate::names::{Names, PROCESS, SECONDARY, is_of_process};
 use crate::order::{After, Order};
 use crate::shim::Bits;
+use crate::thread_end;
 
 /// A thread of the application, and the space in which it makes records.
 pub(crate) struct Local {
@@ -118,29 +119,17 @@ pub(crate) struct Entered {
     /// Null if nobody listens.
     local: *mut Local,
     call: u64,
+    /// Who got the first half, and gets the second: half a call in a stream would hold up the others.
+    listeners: u8,
 }
 
 impl Entered {
-    const NOT: Entered = Entered { local: std::ptr::null_mut(), call: 0 };
+    const NOT: Entered = Entered { local: std::ptr::null_mut(), call: 0, listeners: 0 };
 }
 
 thread_local! {
     /// The calling thread's own, or null before its first call.
     static LOCAL: Cell<*mut Local> = const { Cell::new(std::ptr::null_mut()) };
-    /// Takes it back when the thread ends.
-    static GUARD: Guard = const { Guard };
-}
-
-struct Guard;
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        let local = LOCAL.replace(std::ptr::null_mut());
-        if !local.is_null() {
-            // SAFETY: made by `Box::into_raw` on this thread, which makes no call any more.
-            HUB.threads.retire(unsafe { Box::from_raw(local) }.thread);
-        }
-    }
 }
 
 #[inline(always)]
@@ -161,9 +150,17 @@ fn enlist() -> *mut Local {
     };
     let local = Box::into_raw(Box::new(local));
     LOCAL.set(local);
-    // A thread that is ending already has lost its guard; what it still calls is recorded, only its place is kept.
-    let _ = GUARD.try_with(|_| ());
+    thread_end::call(retire);
     local
+}
+
+/// The thread ends. It may still make calls in destructors that come later, and is then enlisted again.
+fn retire() {
+    let local = LOCAL.replace(std::ptr::null_mut());
+    if !local.is_null() {
+        // SAFETY: made by `Box::into_raw` on this thread, and no call is under way.
+        HUB.threads.retire(unsafe { Box::from_raw(local) }.thread);
+    }
 }
 
 /// Gives objects their ids, and notes what the call must come after.
@@ -204,6 +201,12 @@ impl Ids for Look<'_> {
 }
 
 impl Notes {
+    fn clear(&mut self) {
+        self.touches.get_mut().clear();
+        self.first.take();
+        self.more.get_mut().clear();
+    }
+
     #[inline(always)]
     fn exclusive(&self, keeper: Keeper<'static>) {
         match self.first.get() {
@@ -236,14 +239,14 @@ pub(crate) unsafe fn enter<T: Structure>(
     params: &T,
     straight: impl for<'s> FnOnce(&'s mut Stream, &Look<'_>, u64, &T) -> Option<&'s [u64]>,
 ) -> Entered {
-    let listeners = HUB.listeners();
+    let listeners = HUB.listeners(called.owner.listeners);
     if listeners == 0 {
         return Entered::NOT;
     }
     let work = || {
         // SAFETY: the thread's own, and nobody else on this thread has it while we do not call out.
         let local = unsafe { &mut *called.local };
-        let call = local.begin(order);
+        let call = local.begin(listeners, order);
         let names = called.owner.names();
         let look =
             Look { names, thread: local.thread.number(), notes: &local.notes, recorder: local.recorder.as_ref() };
@@ -253,7 +256,7 @@ pub(crate) unsafe fn enter<T: Structure>(
             unsafe { walk(&mut local.stream, &look, command, std::ptr::from_ref(params).cast(), call) };
         }
         local.finish_enter(listeners, call);
-        Entered { local: called.local, call }
+        Entered { local: called.local, call, listeners }
     };
     fence(command, work, || Entered::NOT)
 }
@@ -264,8 +267,14 @@ pub(crate) unsafe fn enter<T: Structure>(
 ///
 /// As for [`enter`].
 #[inline(never)]
-pub(crate) unsafe fn enter_walking(names: &Names, command: Command, order: Order, params: *const u8) -> Entered {
-    let listeners = HUB.listeners();
+pub(crate) unsafe fn enter_walking(
+    names: &Names,
+    wanted: u8,
+    command: Command,
+    order: Order,
+    params: *const u8,
+) -> Entered {
+    let listeners = HUB.listeners(wanted);
     if listeners == 0 {
         return Entered::NOT;
     }
@@ -273,7 +282,7 @@ pub(crate) unsafe fn enter_walking(names: &Names, command: Command, order: Order
         let place = local();
         // SAFETY: as in `enter`.
         let local = unsafe { &mut *place };
-        let call = local.begin(order);
+        let call = local.begin(listeners, order);
         let look = Look { names, thread: local.thread.number(), notes: &local.notes, recorder: None };
         // SAFETY: the caller says that the parameters are valid.
         unsafe { walk(&mut local.stream, &look, command, params, call) };
@@ -283,7 +292,7 @@ pub(crate) unsafe fn enter_walking(names: &Names, command: Command, order: Order
             // SAFETY: as above.
             unsafe { forget(names, command, params) };
         }
-        Entered { local: place, call }
+        Entered { local: place, call, listeners }
     };
     fence(command, work, || Entered::NOT)
 }
@@ -295,7 +304,8 @@ pub(crate) unsafe fn enter_walking(names: &Names, command: Command, order: Order
 /// `entered` must come from this call, on this thread.
 #[inline(always)]
 pub(crate) unsafe fn leave_silently(entered: Entered, order: Order) {
-    if entered.local.is_null() {
+    // Who only prints needs no order.
+    if entered.listeners & Hub::READS == 0 {
         return;
     }
     // SAFETY: the thread's own; a call returns on the thread that made it.
@@ -324,7 +334,7 @@ pub(crate) unsafe fn leave(
         return;
     }
     // SAFETY: the thread's own, and the caller's word for the parameters.
-    let work = || unsafe { (*entered.local).leave(names, command, order, params, result, entered.call) };
+    let work = || unsafe { (*entered.local).leave(names, command, order, params, result, entered) };
     fence(command, work, || ());
 }
 
@@ -335,13 +345,14 @@ pub(crate) unsafe fn leave(
 /// As for [`enter`] and [`leave`]; `next` must make the call.
 pub(crate) unsafe fn around<T: Structure, R: Bits>(
     names: &Names,
+    wanted: u8,
     command: Command,
     params: &T,
     next: impl FnOnce() -> R,
 ) -> R {
     let (order, params) = (Order::of(command), std::ptr::from_ref(params).cast());
     // SAFETY: the caller's word.
-    let entered = unsafe { enter_walking(names, command, order, params) };
+    let entered = unsafe { enter_walking(names, wanted, command, order, params) };
     let result = next();
     if command.desc().outputs.is_some() {
         // SAFETY: as above, after the call.
@@ -356,8 +367,8 @@ pub(crate) unsafe fn around<T: Structure, R: Bits>(
 impl Local {
     /// Begins a call and its record.
     #[inline(always)]
-    fn begin(&mut self, order: Order) -> u64 {
-        if order.before | self.thread.is_barrier_wanted() {
+    fn begin(&mut self, listeners: u8, order: Order) -> u64 {
+        if listeners & Hub::READS != 0 && order.before | self.thread.is_barrier_wanted() {
             self.thread.barrier(&HUB.threads);
         }
         self.stream.clear();
@@ -368,6 +379,11 @@ impl Local {
     /// sees a touch can see the record too.
     #[inline(always)]
     fn finish_enter(&mut self, listeners: u8, call: u64) {
+        if listeners & Hub::READS == 0 {
+            // Nobody may be told to wait for a record that is in no stream.
+            self.notes.clear();
+            return self.give(listeners);
+        }
         self.order_after_touches();
         self.give(listeners);
         self.notes.touch_all(self.thread.touch(call));
@@ -401,47 +417,40 @@ impl Local {
         order: Order,
         params: *const u8,
         result: u64,
-        call: u64,
+        entered: Entered,
     ) {
-        let desc = command.desc();
+        let (desc, call) = (command.desc(), entered.call);
+        let is_read = entered.listeners & Hub::READS != 0;
+        let touch = is_read.then(|| self.thread.touch(call));
         // SAFETY: the caller says that the parameters are valid and the call returned.
         if unsafe { outputs_image(desc, params, result, &mut self.outputs) }
             && let Some(outputs) = desc.outputs
         {
             // SAFETY: as above.
-            unsafe { self.learn(names, command, params, outputs.layout, call) };
+            unsafe { self.learn(names, command, params, outputs.layout, touch) };
             self.stream.clear();
             let look = Look { names, thread: self.thread.number(), notes: &self.notes, recorder: None };
             // SAFETY: the outputs were just gathered from valid parameters.
             unsafe { Packer::new(&look, names) }.leave(&mut self.stream, command, self.outputs.as_ptr().cast(), call);
             // What a call returns is ordered by the call itself.
-            self.notes.touches.get_mut().clear();
-            self.notes.first.take();
-            self.notes.more.get_mut().clear();
-            self.give(HUB.listeners());
+            self.notes.clear();
+            self.give(entered.listeners);
         }
         // SAFETY: as above.
         match unsafe { said(command, params, result) } {
             Said::Nothing => {}
             // SAFETY: said of no other command.
             Said::Begun => names.deferred.begin(unsafe { &*params.cast() }),
-            Said::Complete(operation) => self.learn_deferred(names, operation, call),
+            Said::Complete(operation) => learn_deferred(names, operation, touch),
+        }
+        if !is_read {
+            return;
         }
         self.thread.complete(call);
         // SAFETY: as above.
         if order.after.is_due(result, || unsafe { has_progressed(names, params) }) {
             HUB.threads.push_barrier(&self.thread);
         }
-    }
-
-    fn learn_deferred(&self, names: &Names, operation: DeferredOperationKHR, call: u64) {
-        let learn = |pipeline| {
-            if let Some(slot) = names.add(HandleType::Pipeline, pipeline, Parent::None, 0) {
-                HUB.objects.touch(slot, self.thread.touch(call));
-            }
-        };
-        // SAFETY: the call that says so has not returned to the application, and every such call comes here.
-        unsafe { names.deferred.complete(operation.0, learn) };
     }
 
     /// Names the objects that a call gave out, and keeps what it says about them.
@@ -451,7 +460,7 @@ impl Local {
         command: Command,
         params: *const u8,
         outputs: &'static Layout,
-        call: u64,
+        touch: Option<Touch>,
     ) {
         let base = self.outputs.as_ptr().expose_provenance() as u64;
         // SAFETY: the outputs are those of a call that returned.
@@ -470,15 +479,28 @@ impl Local {
             if it.handle == 0 || !is_new && own.slot(it.ty, it.handle).is_some() {
                 continue;
             }
-            if let Some(slot) = own.add(it.ty, it.handle, parent, note) {
-                HUB.objects.touch(slot, self.thread.touch(call));
-            }
+            add(own, it.ty, it.handle, (parent, note), touch);
         }
         if is_studied(command) {
             // SAFETY: as above.
             unsafe { study(names, command, params, &made) };
         }
     }
+}
+
+/// A new object, last touched by the call that made it.
+fn add(names: &Names, ty: HandleType, handle: u64, (parent, note): (Parent, u32), touch: Option<Touch>) {
+    if let Some(slot) = names.add(ty, handle, parent, note)
+        && let Some(touch) = touch
+    {
+        HUB.objects.touch(slot, touch);
+    }
+}
+
+fn learn_deferred(names: &Names, operation: DeferredOperationKHR, touch: Option<Touch>) {
+    let learn = |pipeline| add(names, HandleType::Pipeline, pipeline, (Parent::None, 0), touch);
+    // SAFETY: the call that says so has not returned to the application, and every such call comes here.
+    unsafe { names.deferred.complete(operation.0, learn) };
 }
 
 /// Packs the parameters of a call by the tables.

@@ -17,8 +17,8 @@ use crate::names::{Names, PROCESS};
 pub(crate) struct DeviceData {
     pub(crate) get_device_proc_addr: GetProcAddr,
     pub(crate) table: DeviceTable,
-    /// Whether its calls are recorded.
-    pub(crate) is_watched: bool,
+    /// Who listens to its calls; nobody, if zero.
+    pub(crate) listeners: u8,
     pub(crate) has_debug_utils: bool,
     names: Names,
 }
@@ -68,14 +68,14 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
         let data = DeviceData {
             get_device_proc_addr: get_device,
             table,
-            is_watched: instance.is_watched,
+            listeners: instance.listeners,
             has_debug_utils: instance.has_debug_utils,
             names: Names::default(),
         };
         // SAFETY: the device was just created.
         let key = unsafe { dispatch_key(device.0) };
         let data = CHAINS[CHAIN].devices.insert(key, data);
-        if data.is_watched {
+        if data.listeners != 0 {
             WATCHED_DEVICES.insert(key, data);
         }
     }
@@ -84,14 +84,14 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
 
 unsafe fn call_next(instance: &InstanceData, create: FnCreateDevice, params: &CreateDeviceParams) -> Result {
     let CreateDeviceParams { physical_device, p_create_info, p_allocator, p_device } = *params;
-    if !instance.is_watched {
+    if instance.listeners == 0 {
         // SAFETY: the application's own parameters.
         return unsafe { create(physical_device, p_create_info, p_allocator, p_device) };
     }
     // SAFETY: the application's own parameters.
     let next = || unsafe { create(physical_device, p_create_info, p_allocator, p_device) };
     // SAFETY: as above.
-    unsafe { around(&PROCESS, Command::CreateDevice, params, next) }
+    unsafe { around(&PROCESS, instance.listeners, Command::CreateDevice, params, next) }
 }
 
 pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(device: Device, p_allocator: Ptr<Opaque>) {
@@ -100,7 +100,7 @@ pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(device: Device,
     let data = fence("vkDestroyDevice", || CHAINS[CHAIN].devices.remove(key), || None);
     let Some(data) = data else { return };
     let Some(destroy) = data.table.destroy_device else { return };
-    if !data.is_watched {
+    if data.listeners == 0 {
         // SAFETY: the application's own parameters.
         return unsafe { destroy(device, p_allocator) };
     }
@@ -111,6 +111,6 @@ pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(device: Device,
     // SAFETY: the application's own parameters.
     let next = || unsafe { destroy(device, p_allocator) };
     // SAFETY: as above.
-    unsafe { around(&data.names, Command::DestroyDevice, &params, next) };
+    unsafe { around(&data.names, data.listeners, Command::DestroyDevice, &params, next) };
     fence("vkDestroyDevice", || drop(data), || ());
 }

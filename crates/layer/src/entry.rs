@@ -74,6 +74,8 @@ macro_rules! address {
 fn own_instance_function<const CHAIN: usize>(name: &CStr) -> FnPtr {
     match name.to_bytes() {
         b"vkGetInstanceProcAddr" => address!(get_instance_proc_addr::<CHAIN>, GetProcAddr),
+        // A layer above may ask for it by name, as the loader does not.
+        b"vk_layerGetPhysicalDeviceProcAddr" => address!(get_physical_device_proc_addr::<CHAIN>, GetProcAddr),
         b"vkCreateInstance" => address!(instance::create::<CHAIN>, FnCreateInstance),
         b"vkDestroyInstance" => address!(instance::destroy::<CHAIN>, FnDestroyInstance),
         b"vkCreateDevice" => address!(device::create::<CHAIN>, FnCreateDevice),
@@ -181,7 +183,7 @@ pub(crate) unsafe extern "system" fn get_instance_proc_addr<const CHAIN: usize>(
         if next.0 == 0 && data.has_debug_utils {
             return Some(debug_utils_of_device(text));
         }
-        Some(watched(text, next, data.is_watched))
+        Some(watched(text, next, data.listeners != 0))
     };
     fence("vkGetInstanceProcAddr", || work().unwrap_or_default(), FnPtr::default)
 }
@@ -201,7 +203,7 @@ pub(crate) unsafe extern "system" fn get_device_proc_addr<const CHAIN: usize>(de
         if next.0 == 0 && data.has_debug_utils {
             return Some(debug_utils_of_device(text));
         }
-        Some(watched(text, next, data.is_watched))
+        Some(watched(text, next, data.listeners != 0))
     };
     fence("vkGetDeviceProcAddr", || work().unwrap_or_default(), FnPtr::default)
 }
@@ -217,7 +219,7 @@ pub(crate) unsafe extern "system" fn get_physical_device_proc_addr<const CHAIN: 
         // SAFETY: the next function is the one that the loader gave for this instance.
         let next = unsafe { (data.get_physical_device_proc_addr?)(instance, name) };
         // SAFETY: called by the loader with the application's name.
-        Some(watched(unsafe { text(name) }?, next, data.is_watched))
+        Some(watched(unsafe { text(name) }?, next, data.listeners != 0))
     };
     fence("vk_layerGetPhysicalDeviceProcAddr", || work().unwrap_or_default(), FnPtr::default)
 }

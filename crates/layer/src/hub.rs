@@ -78,11 +78,11 @@ impl Hub {
         }
     }
 
-    /// The listeners, or zero.
+    /// Those of `wanted` who listen now.
     #[inline(always)]
-    pub(crate) fn listeners(&self) -> u8 {
+    pub(crate) fn listeners(&self, wanted: u8) -> u8 {
         let listeners = self.listeners.load(Ordering::Relaxed);
-        if listeners & Hub::BROKEN != 0 { 0 } else { listeners }
+        if listeners & Hub::BROKEN != 0 { 0 } else { listeners & wanted }
     }
 
     #[inline(always)]

@@ -11,11 +11,11 @@ use crate::chain::take_next;
 use crate::dispatch::dispatch_key;
 use crate::entry::{CHAINS, WATCHED_INSTANCES, text};
 use crate::fence::fence;
-use crate::hub::{Counting, HUB};
+use crate::hub::{Counting, HUB, Hub};
 use crate::interface::*;
 use crate::messages::{Message, Messages};
 use crate::names::{Names, PROCESS};
-use crate::{InstanceTable, report};
+use crate::{InstanceTable, library, report};
 
 /// An instance and what comes after us in its chain.
 pub(crate) struct InstanceData {
@@ -23,8 +23,8 @@ pub(crate) struct InstanceData {
     /// For functions of physical devices that the next layer knows and we do not.
     pub(crate) get_physical_device_proc_addr: Option<GetProcAddr>,
     pub(crate) table: InstanceTable,
-    /// Whether its calls are recorded.
-    pub(crate) is_watched: bool,
+    /// Who listens to its calls; nobody, if zero.
+    pub(crate) listeners: u8,
     /// Ends with the instance.
     _counting: Option<Counting>,
     pub(crate) has_debug_utils: bool,
@@ -86,20 +86,20 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
     let wishes = unsafe { Wishes::read(params.p_create_info.as_ptr().as_ref()?) };
     let (settings, problems) = lavascope_settings::sources::read(wishes.settings);
     let messages = Messages::new(wishes.messengers, &settings);
-    let (is_watched, counting) = start(&settings, &messages);
+    let (listeners, counting) = start(&settings, &messages);
     for problem in &problems {
         tell(&messages, problem.severity, &problem.place.to_string(), &problem.text());
     }
     // SAFETY: the caller's word.
     let way = unsafe { next_in_chain(params) }?;
     // SAFETY: the application's own parameters.
-    let result = unsafe { call_next(&way, params, is_watched) };
+    let result = unsafe { call_next(&way, params, listeners) };
     if result == Result::SUCCESS {
         let data = |table| InstanceData {
             get_instance_proc_addr: way.get,
             get_physical_device_proc_addr: way.get_physical,
             table,
-            is_watched,
+            listeners,
             _counting: counting,
             has_debug_utils: wishes.has_debug_utils,
             has_debug_report: wishes.has_debug_report,
@@ -111,16 +111,16 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
     Some(result)
 }
 
-unsafe fn call_next(way: &Way, params: &CreateInstanceParams, is_watched: bool) -> Result {
+unsafe fn call_next(way: &Way, params: &CreateInstanceParams, listeners: u8) -> Result {
     let CreateInstanceParams { p_create_info, p_allocator, p_instance } = *params;
-    if !is_watched {
+    if listeners == 0 {
         // SAFETY: the application's own parameters.
         return unsafe { (way.create)(p_create_info, p_allocator, p_instance) };
     }
     // SAFETY: the application's own parameters.
     let next = || unsafe { (way.create)(p_create_info, p_allocator, p_instance) };
     // SAFETY: as above.
-    unsafe { around(&PROCESS, Command::CreateInstance, params, next) }
+    unsafe { around(&PROCESS, listeners, Command::CreateInstance, params, next) }
 }
 
 /// The second of us in one chain.
@@ -138,7 +138,7 @@ unsafe fn pass_on<const CHAIN: usize>(params: &CreateInstanceParams) -> Option<R
             get_instance_proc_addr: way.get,
             get_physical_device_proc_addr: way.get_physical,
             table,
-            is_watched: false,
+            listeners: 0,
             _counting: None,
             has_debug_utils: false,
             has_debug_report: false,
@@ -163,14 +163,14 @@ unsafe fn remember<const CHAIN: usize>(
     // SAFETY: the instance was just created.
     let key = unsafe { dispatch_key(instance.0) };
     let data = CHAINS[CHAIN].instances.insert(key, data(table));
-    if data.is_watched {
+    if data.listeners != 0 {
         WATCHED_INSTANCES.insert(key, data);
     }
     data.messages.set_alive(true);
 }
 
-/// Does what the settings say, and tells whether anybody listens to calls.
-fn start(settings: &Settings, messages: &Messages) -> (bool, Option<Counting>) {
+/// Does what the settings say, and tells who listens to calls.
+fn start(settings: &Settings, messages: &Messages) -> (u8, Option<Counting>) {
     let complain = |setting: &str, text: &str| {
         tell(messages, Severity::Error, &format!("setting {setting}"), text);
     };
@@ -179,22 +179,24 @@ fn start(settings: &Settings, messages: &Messages) -> (bool, Option<Counting>) {
     {
         complain("report", &text);
     }
-    let mut is_watched = false;
+    let mut listeners = 0;
     if let Some(output) = &settings.print {
         match HUB.start_printing(output) {
-            Ok(()) => is_watched = true,
+            Ok(()) => listeners |= Hub::PRINTS,
             Err(text) => complain("print", &text),
         }
     }
     let mut counting = None;
     if settings.stats {
         match HUB.start_counting() {
-            Ok(it) => counting = Some(it),
+            Ok(it) => (listeners, counting) = (listeners | Hub::READS, Some(it)),
             Err(text) => complain("stats", &text),
         }
     }
-    is_watched |= counting.is_some();
-    (is_watched, counting)
+    if listeners != 0 {
+        library::keep();
+    }
+    (listeners, counting)
 }
 
 /// A problem with the settings: `lavascope run` tells it at the end; without it the application or the log must.
@@ -222,11 +224,11 @@ pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(instance: Insta
     let Some(destroy) = data.table.destroy_instance else { return };
     // SAFETY: the application's own parameters.
     let next = || unsafe { destroy(instance, p_allocator) };
-    if data.is_watched {
+    if data.listeners != 0 {
         WATCHED_INSTANCES.remove(key);
         let params = DestroyInstanceParams { instance, p_allocator };
         // SAFETY: as above.
-        unsafe { around(&PROCESS, Command::DestroyInstance, &params, next) };
+        unsafe { around(&PROCESS, data.listeners, Command::DestroyInstance, &params, next) };
     } else {
         next();
     }
@@ -241,9 +243,19 @@ fn end(data: Box<InstanceData>) {
     }
 }
 
-/// The process ends, or the library is unloaded, while an instance is still there.
+/// The process ends, or the library is unloaded.
 extern "C" fn at_exit() {
-    fence("exit", || HUB.end_process(), || ());
+    let work = || {
+        HUB.end_process();
+        if CHAINS.iter().all(|it| it.instances.len() == 0 && it.devices.len() == 0) {
+            CHAINS.iter().for_each(|it| {
+                it.instances.release();
+                it.devices.release();
+            });
+            report::close();
+        }
+    };
+    fence("exit", work, || ());
 }
 
 #[used]

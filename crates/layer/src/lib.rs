@@ -23,6 +23,7 @@ mod generated;
 mod hub;
 mod instance;
 mod interface;
+mod library;
 mod messages;
 mod names;
 mod order;
@@ -30,6 +31,7 @@ mod print;
 mod report;
 mod shim;
 mod stats;
+mod thread_end;
 
 pub use entry::vkNegotiateLoaderLayerInterfaceVersion;
 pub use enumerate::INSTANCE_EXTENSIONS;

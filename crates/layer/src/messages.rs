@@ -344,11 +344,11 @@ unsafe fn around_if<T: Structure, R: Bits>(
     params: &T,
     next: impl FnOnce() -> R,
 ) -> R {
-    if !owner.is_watched {
+    if owner.listeners == 0 {
         return next();
     }
     // SAFETY: the caller's word.
-    unsafe { around(&PROCESS, command, params, next) }
+    unsafe { around(&PROCESS, owner.listeners, command, params, next) }
 }
 
 /// A command that makes or ends a messenger: recorded where somebody listens, and known to us.

@@ -58,7 +58,7 @@ pub(crate) const fn is_of_process(ty: HandleType) -> bool {
 impl Names {
     /// The names that hold objects of a type, of those of a device and of the process.
     #[inline(always)]
-    pub(crate) fn of<'a>(&'a self, ty: HandleType) -> &'a Names {
+    pub(crate) fn of(&self, ty: HandleType) -> &Names {
         if is_of_process(ty) { &PROCESS } else { self }
     }
 
@@ -204,8 +204,7 @@ fn library_use(it: View<'_, GraphicsPipelineCreateInfo>) -> Option<LibraryUse> {
     }
     let mesh = ShaderStageFlags::MESH_EXT.0 | ShaderStageFlags::TASK_EXT.0;
     let dynamic = it.p_dynamic_state();
-    let is_dynamic =
-        dynamic.is_some_and(|it| it.p_dynamic_states().iter().any(|it| *it == DynamicState::RASTERIZER_DISCARD_ENABLE));
+    let is_dynamic = dynamic.is_some_and(|it| it.p_dynamic_states().contains(&DynamicState::RASTERIZER_DISCARD_ENABLE));
     let discards = it.p_rasterization_state().is_some_and(|it| it.rasterizer_discard_enable.0 != 0);
     Some(LibraryUse {
         has_mesh: it.p_stages().iter().any(|it| it.stage.0 & mesh != 0),

@@ -61,6 +61,11 @@ pub(crate) fn end() {
     say("end", json!({}));
 }
 
+/// The library may be unloaded: the file does not stay open without it.
+pub(crate) fn close() {
+    *REPORT.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
 fn say(kind: &str, value: Value) -> bool {
     let mut report = REPORT.lock().unwrap_or_else(PoisonError::into_inner);
     let Some((process, file)) = report.as_mut() else { return false };

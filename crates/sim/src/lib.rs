@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod call;
+pub mod hazard;
 mod mutate;
 mod random;
 mod world;

@@ -147,6 +147,17 @@ mod tests {
     }
 
     #[test]
+    fn a_call_inside_another_is_not_forgotten_when_that_one_leaves() {
+        let (threads, mut a, mut b) = two();
+        let mut merger = Merger::default();
+        for (call, kind) in [(1, Kind::Enter), (2, Kind::Enter), (2, Kind::Leave), (1, Kind::Leave)] {
+            b.append(&record(Command::CreateBuffer, kind, call, &[]));
+        }
+        a.append(&record(Command::CmdDraw, Kind::Enter, 1, &[(2, 2)]));
+        assert_eq!(drained(&mut merger, &threads), [(2, 1), (2, 2), (2, 2), (2, 1), (1, 1)]);
+    }
+
+    #[test]
     fn a_thread_met_late_is_waited_for() {
         let (threads, mut a, b) = two();
         let mut merger = Merger::default();

@@ -82,7 +82,8 @@ fn print(entries: &[Entry]) {
     println!("{:width$} {}", "name", head.map(|it| format!("{it:>8}")).join(" "));
     for it in entries {
         let figure = |value: Option<f64>| format!("{:>8}", value.map_or("-".to_owned(), |it| format!("{it:.1}")));
-        let cells = [it.bare, Some(it.ours), it.added, it.peer, it.ratio(), it.limit, it.process, it.instructions].map(figure);
+        let cells =
+            [it.bare, Some(it.ours), it.added, it.peer, it.ratio(), it.limit, it.process, it.instructions].map(figure);
         let mark = if it.is_within_limit() { "" } else { "  OVER" };
         println!("{:width$} {:>8} {}{mark}", it.name, it.unit, cells.join(" "));
     }

@@ -15,6 +15,7 @@ mod shaders;
 mod system;
 mod test;
 mod tidy;
+mod vkcube;
 
 use std::path::{Path, PathBuf};
 
@@ -67,6 +68,18 @@ enum Command {
         #[arg(value_name = "NAME")]
         filter: Option<String>,
     },
+    /// Measure vkcube alone and under the layer, in turns.
+    Vkcube {
+        /// How many pairs of runs.
+        #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(3..=1000))]
+        pairs: u32,
+        /// Let the layer count calls; that is for information, and has no limit.
+        #[arg(long)]
+        stats: bool,
+        /// Write the figures as JSON.
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+    },
     /// Feed mutated records to the check, for longer than a test may.
     Fuzz {
         /// How many mutated records.
@@ -89,6 +102,10 @@ fn main() -> Result<()> {
         Command::Bench { json, instructions, filter } => {
             bench::run(&root, json.as_deref(), instructions, filter.as_deref())
         }
+        Command::Vkcube { pairs, stats: true, json } => {
+            vkcube::run(&root, pairs, vkcube::Layer::Counts, json.as_deref())
+        }
+        Command::Vkcube { pairs, stats: false, json } => vkcube::run(&root, pairs, vkcube::Layer::Off, json.as_deref()),
         Command::Fuzz { records, seed } => fuzz::run(&root, records, seed),
     }
 }

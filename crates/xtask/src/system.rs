@@ -34,7 +34,27 @@ const TESTS: &[Need] = &[
     },
     Need { what: "Python 3", package: "python3", is_there: || process::exists("python3", "--version") },
     Need { what: "pip", package: "python3-pip", is_there: has_pip },
+    Need {
+        what: "vulkaninfo and vkcube",
+        package: "vulkan-tools",
+        is_there: || is_on_path("vulkaninfo") && is_on_path("vkcube"),
+    },
+    Need { what: "an X server without a screen", package: "xvfb", is_there: || is_on_path("Xvfb") },
+    Need { what: "valgrind", package: "valgrind", is_there: || is_on_path("valgrind") },
+    Need {
+        what: "the Khronos layer",
+        package: "vulkan-validationlayers",
+        is_there: || file(LAYERS, "VkLayer_khronos_validation").is_some(),
+    },
+    Need {
+        what: "GFXReconstruct",
+        package: "gfxreconstruct",
+        is_there: || file(LAYERS, "VkLayer_gfxreconstruct").is_some(),
+    },
 ];
+
+/// Where packages put the manifests of layers.
+const LAYERS: &str = "/usr/share/vulkan/explicit_layer.d";
 
 fn has_loader() -> bool {
     file("/usr/lib", "libvulkan.so.1").is_some()
@@ -53,6 +73,10 @@ fn file(folder: &str, beginning: &str) -> Option<String> {
     let mut found: Vec<_> = entries(Path::new(folder)).chain(below).filter(|it| is_it(it)).collect();
     found.sort();
     found.first().map(|it| it.display().to_string())
+}
+
+pub(crate) fn is_on_path(program: &str) -> bool {
+    std::env::var_os("PATH").is_some_and(|it| std::env::split_paths(&it).any(|it| it.join(program).is_file()))
 }
 
 fn has_pip() -> bool {

@@ -11,7 +11,7 @@ use lavascope_abi::{COMMANDS, HandleType, RESULT_ENUM, STRUCTURE_TYPE_ENUM, STRU
 use super::Outcome;
 use crate::catalog::{Catalog, Item, enum_of};
 use crate::describe::{self, FieldInfo};
-use crate::generated::RECORD_VERDICTS;
+use crate::generated::{NULL_DRIVER_VERDICTS, RECORD_VERDICTS};
 use crate::nearest::nearest;
 use crate::text::{self, Paint, columns};
 
@@ -52,7 +52,8 @@ fn verdicts(name: &str) -> Vec<(&'static str, String)> {
     let mut verdicts = vec![("record", record.to_owned())];
     if lavascope_abi::command_by_name(name).is_some() {
         verdicts.push(("layer", "shim".to_owned()));
-        verdicts.push(("null driver", "default".to_owned()));
+        let at = NULL_DRIVER_VERDICTS.binary_search_by_key(&name, |it| it.0);
+        verdicts.push(("null driver", at.map_or("accepted", |at| NULL_DRIVER_VERDICTS[at].1).to_owned()));
     }
     verdicts
 }

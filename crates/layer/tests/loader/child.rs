@@ -1,0 +1,127 @@
+//! A test in a process of its own, and what is left of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use VkLayer_lavascope::INSTANCE_EXTENSIONS;
+use serde_json::{Value, json};
+
+/// Set in the process that a test starts: the name of the test.
+const CHILD: &str = "LAYER_TEST_CHILD";
+
+/// Our layer under its own name and under another, as with `--as-khronos`.
+pub(crate) const LAYER_NAMES: [&str; 2] = ["VK_LAYER_LAVASCOPE_inspect", "VK_LAYER_KHRONOS_validation"];
+
+/// What became of a child.
+pub(crate) struct Outcome {
+    pub(crate) stderr: String,
+    folder: PathBuf,
+}
+
+/// Runs `body` in a process of its own, and gives its outcome here; none in that process.
+///
+/// `name` is the test's own, with its module. In the environment `{folder}` is a folder of the test's.
+pub(crate) fn child(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<Outcome> {
+    if std::env::var(CHILD).is_ok_and(|it| it == name) {
+        body();
+        return None;
+    }
+    let folder =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{}", name.replace(':', "-"), std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(folder.join("report")).expect("the build folder can be written");
+    let exe = std::env::current_exe().expect("a program knows where it is");
+    let libraries = exe.parent().expect("a program lies in a folder");
+    let driver = write_manifests(libraries, &folder);
+    let mut command = Command::new(&exe);
+    command.args([name, "--exact", "--nocapture", "--test-threads=1"]).current_dir(&folder);
+    for (key, _) in std::env::vars_os() {
+        if key.to_str().is_some_and(|it| ["VK_", "LAVASCOPE_", "XDG_"].iter().any(|prefix| it.starts_with(prefix))) {
+            command.env_remove(key);
+        }
+    }
+    command.env(CHILD, name).env("HOME", &folder).env("VK_LAYER_PATH", &folder);
+    command.env("VK_DRIVER_FILES", &driver).env("VK_ICD_FILENAMES", &driver);
+    let shown = folder.to_string_lossy();
+    command.envs(environment.iter().map(|(key, value)| (key, value.replace("{folder}", &shown))));
+    let output = command.output().expect("the program that runs can be run again");
+    let [stdout, stderr] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it).into_owned());
+    assert!(output.status.success(), "{}\n{stdout}\n{stderr}", output.status);
+    assert!(stdout.contains("1 passed"), "no test has the name {name}");
+    Some(Outcome { stderr, folder })
+}
+
+fn write_manifests(libraries: &Path, folder: &Path) -> PathBuf {
+    let driver = folder.join("driver.json");
+    let library = libraries.join("liblavascope_null_driver.so");
+    fs::write(&driver, lavascope_null_driver::manifest(&library.to_string_lossy())).expect("the folder is ours");
+    let extensions = INSTANCE_EXTENSIONS
+        .map(|(name, version)| json!({ "name": name.to_string_lossy(), "spec_version": version.to_string() }));
+    let function = "vkNegotiateLoaderLayerInterfaceVersion";
+    for name in LAYER_NAMES {
+        let manifest = json!({ "file_format_version": "1.2.0", "layer": {
+            "name": name,
+            "type": "GLOBAL",
+            "library_path": libraries.join("libVkLayer_lavascope.so"),
+            "api_version": "1.4.0",
+            "implementation_version": "1",
+            "description": "",
+            "functions": { function: function },
+            "instance_extensions": extensions,
+        }});
+        fs::write(folder.join(format!("{name}.json")), manifest.to_string()).expect("the folder is ours");
+    }
+    driver
+}
+
+impl Outcome {
+    pub(crate) fn file(&self, name: &str) -> String {
+        let path = self.folder.join(name);
+        fs::read_to_string(&path).unwrap_or_else(|it| panic!("{}: {it}", path.display()))
+    }
+
+    /// The lines of all reports, kind and value each.
+    pub(crate) fn report(&self) -> Vec<(String, Value)> {
+        let files = fs::read_dir(self.folder.join("report")).expect("the folder is ours");
+        let mut files: Vec<PathBuf> = files.map(|it| it.expect("the folder is ours").path()).collect();
+        files.sort();
+        let texts = files.iter().map(|it| fs::read_to_string(it).expect("a report is text"));
+        let lines: Vec<Value> = texts
+            .flat_map(|it| it.lines().map(|it| serde_json::from_str(it).expect("a line is JSON")).collect::<Vec<_>>())
+            .collect();
+        let object = |it: Value| it.as_object().expect("a line is an object").clone();
+        lines.into_iter().flat_map(object).collect()
+    }
+
+    /// The lines of one kind.
+    pub(crate) fn of_kind(&self, kind: &str) -> Vec<Value> {
+        self.report().into_iter().filter(|it| it.0 == kind).map(|it| it.1).collect()
+    }
+
+    /// What was counted in the end. A bug of ours fails the test.
+    pub(crate) fn stats(&self) -> Stats {
+        assert_eq!(self.of_kind("bug"), Vec::<Value>::new());
+        assert!(!self.stderr.contains("bug of ours"), "{}", self.stderr);
+        let last = self.of_kind("stats").pop().expect("calls were counted");
+        let number = |it: &Value| it.as_u64().expect("a count is a number");
+        let by_command = last["by_command"].as_object().expect("an object");
+        Stats {
+            threads: number(&last["threads"]),
+            by_command: by_command.iter().map(|(name, count)| (name.clone(), number(count))).collect(),
+        }
+    }
+}
+
+/// What the layer counted.
+pub(crate) struct Stats {
+    pub(crate) threads: u64,
+    pub(crate) by_command: BTreeMap<String, u64>,
+}
+
+impl Stats {
+    pub(crate) fn of(&self, command: &str) -> u64 {
+        self.by_command.get(command).copied().unwrap_or(0)
+    }
+}

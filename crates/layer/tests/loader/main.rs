@@ -1,0 +1,12 @@
+//! The layer through the real loader, on the null driver.
+//!
+//! Each test runs itself again in a process of its own, with the environment that it needs: the loader and the layer
+//! read it once, and what they say and leave behind belongs to a process.
+
+mod child;
+mod lifetimes;
+mod messages;
+mod objects;
+mod proc_addr;
+mod threads;
+mod world;

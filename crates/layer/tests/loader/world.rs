@@ -1,0 +1,165 @@
+//! An instance with its devices, as a test wants it.
+
+use std::ffi::{CStr, c_char};
+
+use ash::vk;
+
+pub(crate) const LAYER: &CStr = c"VK_LAYER_LAVASCOPE_inspect";
+pub(crate) const SECOND_NAME: &CStr = c"VK_LAYER_KHRONOS_validation";
+
+/// What an instance is made with.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Setup<'a> {
+    pub(crate) layers: &'a [&'a CStr],
+    pub(crate) extensions: &'a [&'a CStr],
+    pub(crate) device_extensions: &'a [&'a CStr],
+    /// For our layer, through `VK_EXT_layer_settings`.
+    pub(crate) settings: &'a [(&'a CStr, &'a CStr)],
+    pub(crate) utils: Option<vk::DebugUtilsMessengerCreateInfoEXT<'a>>,
+    pub(crate) report: Option<vk::DebugReportCallbackCreateInfoEXT<'a>>,
+}
+
+impl<'a> Setup<'a> {
+    pub(crate) const BARE: Setup<'static> =
+        Setup { layers: &[], extensions: &[], device_extensions: &[], settings: &[], utils: None, report: None };
+    pub(crate) const OFF: Setup<'static> = Setup { layers: &[LAYER], ..Setup::BARE };
+    pub(crate) const STATS: Setup<'static> = Setup { settings: &[(c"stats", c"on")], ..Setup::OFF };
+
+    pub(crate) fn instance(&self, entry: &ash::Entry) -> ash::Instance {
+        self.try_instance(entry).expect("the null driver makes instances")
+    }
+
+    pub(crate) fn try_instance(&self, entry: &ash::Entry) -> Result<ash::Instance, vk::Result> {
+        let values: Vec<*const c_char> = self.settings.iter().map(|it| it.1.as_ptr()).collect();
+        let setting = |(at, it): (usize, &(&'a CStr, &'a CStr))| vk::LayerSettingEXT {
+            value_count: 1,
+            p_values: (&raw const values[at]).cast(),
+            ..vk::LayerSettingEXT::default().layer_name(LAYER).setting_name(it.0).ty(vk::LayerSettingTypeEXT::STRING)
+        };
+        let settings: Vec<vk::LayerSettingEXT> = self.settings.iter().enumerate().map(setting).collect();
+        let mut chained = vk::LayerSettingsCreateInfoEXT::default().settings(&settings);
+        let (mut utils, mut report) = (self.utils, self.report);
+        let [layers, extensions] = [self.layers, self.extensions].map(pointers);
+        let application = vk::ApplicationInfo::default().api_version(vk::API_VERSION_1_3);
+        let mut info = vk::InstanceCreateInfo::default()
+            .application_info(&application)
+            .enabled_layer_names(&layers)
+            .enabled_extension_names(&extensions);
+        if !settings.is_empty() {
+            info = info.push_next(&mut chained);
+        }
+        if let Some(it) = utils.as_mut() {
+            info = info.push_next(it);
+        }
+        if let Some(it) = report.as_mut() {
+            info = info.push_next(it);
+        }
+        // SAFETY: the structures above are valid and live through the call.
+        unsafe { entry.create_instance(&info, None) }
+    }
+
+    pub(crate) fn world(&self, entry: &ash::Entry) -> World {
+        World::new(self.instance(entry), self.device_extensions)
+    }
+}
+
+fn pointers(names: &[&CStr]) -> Vec<*const c_char> {
+    names.iter().map(|it| it.as_ptr()).collect()
+}
+
+/// The loader, opened anew.
+pub(crate) fn entry() -> ash::Entry {
+    // SAFETY: the loader is one that works.
+    unsafe { ash::Entry::load() }.expect("there is a loader")
+}
+
+/// An instance and a device.
+pub(crate) struct World {
+    pub(crate) instance: ash::Instance,
+    pub(crate) device: ash::Device,
+    pub(crate) queue: vk::Queue,
+}
+
+impl World {
+    fn new(instance: ash::Instance, extensions: &[&CStr]) -> World {
+        let device = device(&instance, extensions);
+        // SAFETY: the device has this queue.
+        let queue = unsafe { device.get_device_queue(0, 0) };
+        World { instance, device, queue }
+    }
+
+    pub(crate) fn destroy(self) {
+        // SAFETY: nothing of it is in use, and it is used no more.
+        unsafe {
+            self.device.destroy_device(None);
+            self.instance.destroy_instance(None);
+        }
+    }
+
+    pub(crate) fn create_buffer(&self) -> vk::Buffer {
+        let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::TRANSFER_DST);
+        // SAFETY: the info is valid.
+        unsafe { self.device.create_buffer(&info, None) }.expect("the null driver makes buffers")
+    }
+
+    pub(crate) fn destroy_buffer(&self, buffer: vk::Buffer) {
+        // SAFETY: it is not in use.
+        unsafe { self.device.destroy_buffer(buffer, None) };
+    }
+
+    /// Buffers that are made and ended at once.
+    pub(crate) fn churn(&self, times: u64) {
+        for _ in 0..times {
+            self.destroy_buffer(self.create_buffer());
+        }
+    }
+
+    pub(crate) fn command_pool(&self) -> vk::CommandPool {
+        let flags = vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER;
+        // SAFETY: the info is valid.
+        unsafe { self.device.create_command_pool(&vk::CommandPoolCreateInfo::default().flags(flags), None) }
+            .expect("the null driver makes pools")
+    }
+
+    pub(crate) fn command_buffers(&self, pool: vk::CommandPool, count: u32) -> Vec<vk::CommandBuffer> {
+        let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(count);
+        // SAFETY: the info is valid.
+        unsafe { self.device.allocate_command_buffers(&info) }.expect("the null driver makes command buffers")
+    }
+
+    /// Records some draws.
+    pub(crate) fn record(&self, command_buffer: vk::CommandBuffer, draws: u64) {
+        // SAFETY: the command buffer is not in use. That there is no render pass is nothing to the null driver.
+        unsafe {
+            let begun = self.device.begin_command_buffer(command_buffer, &vk::CommandBufferBeginInfo::default());
+            begun.expect("the null driver records");
+            for _ in 0..draws {
+                self.device.cmd_draw(command_buffer, 3, 1, 0, 0);
+            }
+            self.device.end_command_buffer(command_buffer).expect("the null driver records");
+        }
+    }
+
+    pub(crate) fn submit(&self, command_buffer: vk::CommandBuffer) {
+        let buffers = [command_buffer];
+        let submit = vk::SubmitInfo::default().command_buffers(&buffers);
+        // SAFETY: the queue is the caller's alone for now, and the command buffer is recorded.
+        unsafe {
+            self.device.queue_submit(self.queue, &[submit], vk::Fence::null()).expect("the null driver submits");
+            self.device.queue_wait_idle(self.queue).expect("the null driver waits");
+        }
+    }
+}
+
+/// A device with one queue.
+pub(crate) fn device(instance: &ash::Instance, extensions: &[&CStr]) -> ash::Device {
+    let priorities = [1.0];
+    let queues = [vk::DeviceQueueCreateInfo::default().queue_priorities(&priorities)];
+    let extensions = pointers(extensions);
+    let info = vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&extensions);
+    // SAFETY: the info is valid.
+    unsafe {
+        let physical = instance.enumerate_physical_devices().expect("the null driver has a device");
+        instance.create_device(physical[0], &info, None).expect("the null driver makes devices")
+    }
+}

@@ -1,0 +1,174 @@
+//! Annotations: `# ^ KIND OBJECT after LABEL` under the operand they are about.
+
+use lavascope_program::{HazardKind, ImageRegion, Region};
+
+use crate::builder::{Builder, Operand, Statement};
+use crate::error::{Result, ScenarioError};
+use crate::lex::{Cursor, Token, tokens};
+use crate::{Expectation, Site, region};
+
+/// A line that begins with `#` behind the header.
+pub(crate) struct Comment<'a> {
+    pub(crate) line: u32,
+    pub(crate) text: &'a str,
+    /// The line of the statement above it.
+    pub(crate) last: Option<u32>,
+}
+
+/// All annotations, with their labels looked up: a label may stand below its annotation.
+pub(crate) fn resolve(builder: &Builder, comments: &[Comment]) -> Result<Vec<Expectation>> {
+    let mut found: Vec<Expectation> = Vec::new();
+    // The line of the statement that the last annotation belongs to.
+    let mut open = None;
+    for comment in comments {
+        let hash = comment.text.find('#').expect("a comment has its sign");
+        let rest = &comment.text[hash + 1..];
+        let is_known_gap = rest.starts_with('?');
+        let rest = rest.strip_prefix('?').unwrap_or(rest);
+        if rest.trim_start().starts_with('^') {
+            let caret = comment.text.find('^').expect("looked at above");
+            found.push(annotation(builder, comment, caret, is_known_gap)?);
+            open = comment.last;
+        } else {
+            let error = |message: &str| error(comment.line, hash as u32 + 1, message);
+            let content = rest.trim();
+            if !content.starts_with("have: ") && !content.starts_with("need: ") {
+                return Err(error(
+                    "a comment here is an annotation: put `^` under an operand, or write `have:` or `need:`",
+                ));
+            }
+            match found.last_mut() {
+                Some(last) if open == comment.last && open.is_some() => last.extra.push(content.to_owned()),
+                _ => return Err(error("`have:` and `need:` stand under an annotation")),
+            }
+        }
+    }
+    check_twice(&found)?;
+    Ok(found)
+}
+
+fn error(line: u32, column: u32, message: &str) -> ScenarioError {
+    ScenarioError { line, column, message: message.to_owned() }
+}
+
+fn check_twice(found: &[Expectation]) -> Result<()> {
+    for (at, one) in found.iter().enumerate() {
+        let same = |it: &&Expectation| {
+            it.site == one.site
+                && it.column == one.column
+                && it.kind == one.kind
+                && it.after == one.after
+                && it.region == one.region
+        };
+        if found[..at].iter().any(|it| same(&it)) {
+            return Err(error(one.line, one.column, "the same is expected twice"));
+        }
+    }
+    Ok(())
+}
+
+fn annotation(builder: &Builder, comment: &Comment, caret: usize, is_known_gap: bool) -> Result<Expectation> {
+    let line = comment.line;
+    // Only spaces and signs stand before the caret, so bytes are characters.
+    let column = caret as u32 + 1;
+    let last = comment.last.ok_or_else(|| error(line, column, "an annotation stands under a statement"))?;
+    let blanked = format!("{}{}", " ".repeat(caret + 1), &comment.text[caret + 1..]);
+    let tokens = tokens(line, &blanked)?;
+    let mut cursor = Cursor::new(line, &tokens);
+    let kind = kind(&mut cursor)?;
+    let object_column = cursor.column();
+    let (resource, region) = region::parse(builder, &mut cursor)?;
+    cursor.expect("after")?;
+    let (statement, operand) = place(builder, &cursor, last, column)?;
+    let after = after(builder, &mut cursor, statement.site)?;
+    cursor.end()?;
+    if let Some((_, operand)) = operand {
+        let is_same = operand.resource == resource && contains(&operand.region, &region);
+        if !is_same {
+            let message = "this is no part of the operand that the `^` points at".to_owned();
+            return Err(cursor.error_at(object_column, message));
+        }
+    }
+    let operand = operand.map(|it| it.0);
+    let site = statement.site;
+    Ok(Expectation { line, column, kind, resource, region, site, after, operand, extra: Vec::new(), is_known_gap })
+}
+
+fn kind(cursor: &mut Cursor) -> Result<HazardKind> {
+    let token = cursor.word("a kind of hazard")?;
+    let found = HazardKind::ALL.into_iter().find(|it| it.short() == token.text);
+    found.ok_or_else(|| cursor.unknown(token, "kind of hazard", HazardKind::ALL.iter().map(|it| it.short())))
+}
+
+type Placed<'a> = (&'a Statement, Option<(u32, &'a Operand)>);
+
+/// The statement and operand that begin in a column of a line.
+fn place<'a>(builder: &'a Builder, cursor: &Cursor, line: u32, column: u32) -> Result<Placed<'a>> {
+    let on_line = || builder.statements.iter().filter(|it| it.line == line);
+    for statement in on_line() {
+        let mut operands = statement.operands.iter().enumerate();
+        if let Some((at, operand)) = operands.find(|it| it.1.column == column) {
+            return Ok((statement, Some((at as u32, operand))));
+        }
+        if statement.column == column {
+            return Ok((statement, None));
+        }
+    }
+    let columns: Vec<String> = on_line().flat_map(|it| &it.operands).map(|it| it.column.to_string()).collect();
+    let message = format!("no operand begins in this column; those of line {line}: {}", columns.join(", "));
+    Err(cursor.error_at(column, message))
+}
+
+/// `label`, or `cmd.label` for one of another command buffer.
+fn after(builder: &Builder, cursor: &mut Cursor, here: Site) -> Result<Site> {
+    let first = cursor.word("the label of what comes first")?;
+    if cursor.take(".") {
+        let label = cursor.word("the label of a command")?;
+        let id = builder.names.command_buffers.iter().position(|it| it == first.text);
+        let names = builder.names.command_buffers.iter().map(String::as_str);
+        let id = id.ok_or_else(|| cursor.unknown(first, "command buffer", names))? as u32;
+        let of_buffer = |site: &Site| matches!(site, Site::Command { command_buffer, .. } if *command_buffer == id);
+        return find_label(builder, cursor, label, of_buffer);
+    }
+    let own = match here {
+        Site::Command { command_buffer, .. } => Some(command_buffer),
+        Site::Step(_) => None,
+    };
+    let is_near = |site: &Site| match site {
+        Site::Command { command_buffer, .. } => Some(*command_buffer) == own,
+        Site::Step(_) => true,
+    };
+    find_label(builder, cursor, first, is_near)
+}
+
+fn find_label(builder: &Builder, cursor: &Cursor, token: Token, fits: impl Fn(&Site) -> bool) -> Result<Site> {
+    let fitting: Vec<(&Site, &String)> = builder.labels.iter().filter(|it| fits(it.0)).collect();
+    let found = fitting.iter().find(|it| it.1 == token.text);
+    let names = fitting.iter().map(|it| it.1.as_str());
+    found.map(|it| *it.0).ok_or_else(|| cursor.unknown(token, "label here", names))
+}
+
+pub(crate) fn contains(outer: &Region, inner: &Region) -> bool {
+    match (outer, inner) {
+        (Region::Buffer(outer), Region::Buffer(inner)) => outer.start <= inner.start && inner.end <= outer.end,
+        (Region::Image(outer), Region::Image(inner)) => image_contains(outer, inner),
+        (Region::Buffer(_), Region::Image(_)) | (Region::Image(_), Region::Buffer(_)) => false,
+    }
+}
+
+fn image_contains(outer: &ImageRegion, inner: &ImageRegion) -> bool {
+    let within = |a: &std::ops::Range<u32>, b: &std::ops::Range<u32>| a.start <= b.start && b.end <= a.end;
+    let area = match (&outer.area, &inner.area) {
+        (None, _) => true,
+        // The area may be the whole level; the judge compares exactly.
+        (Some(_), None) => true,
+        (Some(outer), Some(inner)) => (0..3).all(|axis| {
+            let end = |it: &lavascope_program::Area| u64::from(it.offset[axis]) + u64::from(it.extent[axis]);
+            outer.offset[axis] <= inner.offset[axis] && end(inner) <= end(outer)
+        }),
+    };
+    inner.aspects & !outer.aspects == 0
+        && within(&outer.mips, &inner.mips)
+        && within(&outer.layers, &inner.layers)
+        && area
+}

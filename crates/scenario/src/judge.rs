@@ -1,0 +1,296 @@
+//! What was found against what is expected: the two sets must be equal.
+
+use std::fmt;
+
+use lavascope_program::{Area, Command, Found, HazardKind, Image, ImageRegion, Place, Program, Region};
+use lavascope_program::{ResourceKind, Step};
+
+use crate::annotation::contains;
+use crate::builder::{Statement, Usage};
+use crate::parse::statements;
+use crate::print::{label, print};
+use crate::region::{Bytes, text as region_text};
+use crate::{Expectation, Scenario, Site, Variation};
+
+/// How what was found differs from what is expected.
+#[derive(Clone, Debug)]
+pub struct Mismatch {
+    /// The scenario as it would have to be, to be read as a difference; never to be written back unread.
+    pub actual: String,
+    /// What is wrong, a line each.
+    pub faults: Vec<String>,
+}
+
+/// Compares as sets: kind, object, range, earlier event and operand.
+pub fn judge(scenario: &Scenario, found: &[Found]) -> Result<(), Mismatch> {
+    judge_places(scenario, &scenario.program, |step| Some(step), found)
+}
+
+/// The same for a program that says the scenario in another way.
+pub(crate) fn judge_variation(scenario: &Scenario, variation: &Variation, found: &[Found]) -> Result<(), Mismatch> {
+    let origin = |step: u32| variation.steps.get(step as usize).copied();
+    judge_places(scenario, &variation.program, origin, found)
+}
+
+/// The scenario with what was found instead of what is expected, and labels where they are needed.
+pub fn annotate(scenario: &Scenario, found: &[Found]) -> Scenario {
+    let (actual, _) = expectations(scenario, &scenario.program, |step| Some(step), found);
+    annotated(scenario, actual)
+}
+
+fn judge_places(
+    scenario: &Scenario,
+    program: &Program,
+    origin: impl Fn(u32) -> Option<u32>,
+    found: &[Found],
+) -> Result<(), Mismatch> {
+    let (actual, lost) = expectations(scenario, program, origin, found);
+    let mut faults: Vec<String> = lost.iter().map(|it| format!("found where nothing is: {it:?}")).collect();
+    let is_in = |all: &[Expectation], it: &Expectation| all.iter().any(|other| same(scenario, other, it));
+    for expected in &scenario.expectations {
+        match (is_in(&actual, expected), expected.is_known_gap) {
+            (false, false) => {
+                faults.push(format!("line {}: expected and not found: {}", expected.line, say(scenario, expected)))
+            }
+            (true, true) => faults.push(format!(
+                "line {}: the known gap is closed, remove the `?`: {}",
+                expected.line,
+                say(scenario, expected)
+            )),
+            (true, false) | (false, true) => {}
+        }
+    }
+    for one in actual.iter().filter(|it| !is_in(&scenario.expectations, it)) {
+        faults.push(format!("found and not expected: {}", say(scenario, one)));
+    }
+    if faults.is_empty() {
+        return Ok(());
+    }
+    Err(Mismatch { actual: print(&annotated(scenario, actual)), faults })
+}
+
+fn annotated(scenario: &Scenario, actual: Vec<Expectation>) -> Scenario {
+    let mut made = scenario.clone();
+    for expected in &actual {
+        let fresh = |names: &[&String]| (0..).map(|it| format!("op{it}")).find(|it| !names.contains(&it));
+        if !made.labels.contains_key(&expected.after) {
+            let name = fresh(&made.labels.values().collect::<Vec<_>>()).expect("there are enough numbers");
+            made.labels.insert(expected.after, name);
+        }
+    }
+    made.header.is_clean = actual.is_empty();
+    made.expectations = actual;
+    made
+}
+
+fn say(scenario: &Scenario, it: &Expectation) -> String {
+    let at = it.resource.0 as usize;
+    let object = region_text(&scenario.names.resources[at], &scenario.program.resources[at], &it.region, Bytes::Always);
+    let place = match it.site {
+        Site::Command { command_buffer, index } => {
+            format!("command {index} of {}", scenario.names.command_buffers[command_buffer as usize])
+        }
+        Site::Step(step) => format!("step {step}"),
+    };
+    format!("{} {object} after {} at {place}", it.kind.short(), label(scenario, it.site, it.after))
+}
+
+fn same(scenario: &Scenario, a: &Expectation, b: &Expectation) -> bool {
+    let regions = || normal(scenario, a) == normal(scenario, b);
+    (a.site, a.operand, a.kind, a.resource, a.after) == (b.site, b.operand, b.kind, b.resource, b.after) && regions()
+}
+
+fn normal(scenario: &Scenario, it: &Expectation) -> Region {
+    normalize(&scenario.program, it.resource.0, &it.region)
+}
+
+/// What was found as annotations, and what has no place in the text.
+fn expectations(
+    scenario: &Scenario,
+    program: &Program,
+    origin: impl Fn(u32) -> Option<u32>,
+    found: &[Found],
+) -> (Vec<Expectation>, Vec<Found>) {
+    let bare = print(&Scenario { expectations: Vec::new(), ..scenario.clone() });
+    let places = statements(&bare[body_start(&bare)..]).unwrap_or_default();
+    let mut made: Vec<Expectation> = Vec::new();
+    let mut lost = Vec::new();
+    for one in found {
+        let site = |place: &Place| site_of(program, place, &origin);
+        let is_known = (one.resource.0 as usize) < scenario.program.resources.len();
+        match (site(&one.at), site(&one.prior)) {
+            (Some(at), Some(prior)) if is_known => made.push(expectation(scenario, &places, one, at, prior)),
+            _ => lost.push(one.clone()),
+        }
+    }
+    (merge(made), lost)
+}
+
+fn body_start(text: &str) -> usize {
+    text.lines().take_while(|it| it.starts_with('#')).map(|it| it.len() + 1).sum()
+}
+
+fn expectation(scenario: &Scenario, places: &[Statement], found: &Found, site: Site, after: Site) -> Expectation {
+    let region = normalize(&scenario.program, found.resource.0, &found.region);
+    let statement = places.iter().find(|it| it.site == site);
+    let operand = statement.and_then(|it| operand(it, found, &region));
+    Expectation {
+        line: 0,
+        column: 0,
+        kind: found.kind,
+        resource: found.resource,
+        region,
+        site,
+        after,
+        operand,
+        extra: Vec::new(),
+        is_known_gap: false,
+    }
+}
+
+/// The operand that the access was made through.
+fn operand(statement: &Statement, found: &Found, region: &Region) -> Option<u32> {
+    let usage = match found.kind {
+        HazardKind::ReadAfterWrite | HazardKind::ReadRacingWrite | HazardKind::ReadAfterPresent => Usage::Read,
+        HazardKind::WriteAfterRead
+        | HazardKind::WriteAfterWrite
+        | HazardKind::WriteRacingRead
+        | HazardKind::WriteRacingWrite
+        | HazardKind::WriteAfterPresent => Usage::Write,
+        HazardKind::PresentAfterRead | HazardKind::PresentAfterWrite => Usage::Any,
+    };
+    let all = || statement.operands.iter().enumerate().filter(|it| it.1.resource == found.resource);
+    let fitting = || all().filter(|it| it.1.usage == usage || it.1.usage == Usage::Any || usage == Usage::Any);
+    let best =
+        fitting().find(|it| contains(&it.1.region, region)).or_else(|| fitting().next()).or_else(|| all().next());
+    best.map(|it| it.0 as u32)
+}
+
+/// Where a place is written.
+fn site_of(program: &Program, place: &Place, origin: &impl Fn(u32) -> Option<u32>) -> Option<Site> {
+    let at = match place {
+        Place::Step(step) => return origin(*step).map(Site::Step),
+        Place::Command(at) => at,
+    };
+    let Step::Submit { batches, .. } = program.steps.get(at.step as usize)? else { return None };
+    let mut id = *batches.get(at.batch as usize)?.command_buffers.get(at.primary as usize)?;
+    let mut path = at.path.as_slice();
+    while let [index, place, rest @ ..] = path {
+        let commands = &program.command_buffers.get(id.0 as usize)?.commands;
+        let Command::Execute(all) = commands.get(*index as usize)? else { return None };
+        id = *all.get(*place as usize)?;
+        path = rest;
+    }
+    let index = *path.first()?;
+    program.command_buffers.get(id.0 as usize)?.commands.get(index as usize)?;
+    Some(Site::Command { command_buffer: id.0, index })
+}
+
+/// Neighboring ranges of one hazard are one.
+fn merge(mut all: Vec<Expectation>) -> Vec<Expectation> {
+    let mut at = 0;
+    while at < all.len() {
+        let joins = |other: &Expectation| {
+            let one = &all[at];
+            let is_alike = (one.site, one.operand, one.kind, one.resource, one.after)
+                == (other.site, other.operand, other.kind, other.resource, other.after);
+            if is_alike { join(&one.region, &other.region) } else { None }
+        };
+        let found = (at + 1..all.len()).find_map(|it| joins(&all[it]).map(|region| (it, region)));
+        match found {
+            Some((other, region)) => {
+                all.remove(other);
+                all[at].region = region;
+                // What was looked at before may fit now.
+                at = 0;
+            }
+            None => at += 1,
+        }
+    }
+    all
+}
+
+fn join(a: &Region, b: &Region) -> Option<Region> {
+    match (a, b) {
+        (Region::Buffer(a), Region::Buffer(b)) => {
+            let touches = a.start <= b.end && b.start <= a.end;
+            touches.then(|| Region::Buffer(a.start.min(b.start)..a.end.max(b.end)))
+        }
+        (Region::Image(a), Region::Image(b)) => join_images(a, b).map(Region::Image),
+        (Region::Buffer(_), Region::Image(_)) | (Region::Image(_), Region::Buffer(_)) => None,
+    }
+}
+
+/// Regions that are equal but for one property, in which they touch.
+fn join_images(a: &ImageRegion, b: &ImageRegion) -> Option<ImageRegion> {
+    let range = |a: &std::ops::Range<u32>, b: &std::ops::Range<u32>| {
+        (a.start <= b.end && b.start <= a.end).then(|| a.start.min(b.start)..a.end.max(b.end))
+    };
+    let candidates = [
+        Some(ImageRegion { aspects: a.aspects | b.aspects, ..a.clone() }),
+        range(&a.mips, &b.mips).map(|mips| ImageRegion { mips, ..a.clone() }),
+        range(&a.layers, &b.layers).map(|layers| ImageRegion { layers, ..a.clone() }),
+        join_areas(a, b).map(|area| ImageRegion { area: Some(area), ..a.clone() }),
+    ];
+    let is_union = |made: &ImageRegion| {
+        let with = |it: &ImageRegion| ImageRegion {
+            aspects: if made.aspects == a.aspects { it.aspects } else { made.aspects },
+            mips: if made.mips == a.mips { it.mips.clone() } else { made.mips.clone() },
+            layers: if made.layers == a.layers { it.layers.clone() } else { made.layers.clone() },
+            area: if made.area == a.area { it.area } else { made.area },
+            components: it.components,
+        };
+        with(b) == *made
+    };
+    if a == b {
+        return Some(a.clone());
+    }
+    candidates.into_iter().flatten().find(|it| it != a && is_union(it))
+}
+
+fn join_areas(a: &ImageRegion, b: &ImageRegion) -> Option<Area> {
+    let (a, b) = (a.area?, b.area?);
+    let differs: Vec<usize> =
+        (0..3).filter(|axis| (a.offset[*axis], a.extent[*axis]) != (b.offset[*axis], b.extent[*axis])).collect();
+    let [axis] = differs[..] else { return None };
+    let (first, second) = if a.offset[axis] <= b.offset[axis] { (a, b) } else { (b, a) };
+    let end = |it: &Area| it.offset[axis].saturating_add(it.extent[axis]);
+    if end(&first) < second.offset[axis] {
+        return None;
+    }
+    let mut made = first;
+    made.extent[axis] = end(&first).max(end(&second)) - first.offset[axis];
+    Some(made)
+}
+
+/// An area that is all of its levels is none.
+fn normalize(program: &Program, resource: u32, region: &Region) -> Region {
+    let Some(ResourceKind::Image(image)) = program.resources.get(resource as usize).map(|it| &it.kind) else {
+        return region.clone();
+    };
+    match region {
+        Region::Image(part) if part.area.is_some_and(|it| covers(image, part, &it)) => {
+            Region::Image(ImageRegion { area: None, ..part.clone() })
+        }
+        Region::Image(_) | Region::Buffer(_) => region.clone(),
+    }
+}
+
+fn covers(image: &Image, part: &ImageRegion, area: &Area) -> bool {
+    part.mips.clone().all(|mip| {
+        let extent = image.extent_of_mip(mip);
+        (0..3).all(|axis| area.offset[axis] == 0 && area.extent[axis] >= extent[axis])
+    })
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for fault in &self.faults {
+            writeln!(f, "{fault}")?;
+        }
+        writeln!(f, "what happened, as a scenario:")?;
+        self.actual.lines().try_for_each(|it| writeln!(f, "    {it}"))
+    }
+}
+
+impl std::error::Error for Mismatch {}

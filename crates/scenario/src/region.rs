@@ -1,0 +1,239 @@
+//! Parts of resources: `b[0..64]`, `tex.depth.mip0.layers0..2.rg[0..8, 0..8]`.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use lavascope_program::{Area, Components, Image, ImageRegion, Region, Resource, ResourceId, ResourceKind, Tiling};
+
+use crate::builder::Builder;
+use crate::error::Result;
+use crate::lex::{Cursor, Token};
+use crate::words::format_desc;
+
+const ASPECTS: [(&str, u32); 7] = [
+    ("color", 0x1),
+    ("depth", 0x2),
+    ("stencil", 0x4),
+    ("metadata", 0x8),
+    ("plane0", 0x10),
+    ("plane1", 0x20),
+    ("plane2", 0x40),
+];
+
+/// A resource and a part of it.
+pub(crate) fn parse(builder: &Builder, cursor: &mut Cursor) -> Result<(ResourceId, Region)> {
+    let id = builder.resource(cursor)?;
+    let region = match &builder.program.resources[id.0 as usize].kind {
+        ResourceKind::Buffer { size } => Region::Buffer(bytes(cursor, *size)?),
+        ResourceKind::Image(image) => Region::Image(image_part(cursor, image)?),
+    };
+    Ok((id, region))
+}
+
+/// An image and a part of it.
+pub(crate) fn parse_image(builder: &Builder, cursor: &mut Cursor) -> Result<(ResourceId, ImageRegion)> {
+    let column = cursor.column();
+    match parse(builder, cursor)? {
+        (id, Region::Image(region)) => Ok((id, region)),
+        (_, Region::Buffer(_)) => Err(cursor.error_at(column, "an image is wanted here, not a buffer".to_owned())),
+    }
+}
+
+/// The whole of a resource.
+pub(crate) fn whole(resource: &Resource) -> Region {
+    match &resource.kind {
+        ResourceKind::Buffer { size } => Region::Buffer(0..*size),
+        ResourceKind::Image(image) => Region::Image(whole_image(image)),
+    }
+}
+
+pub(crate) fn whole_image(image: &Image) -> ImageRegion {
+    ImageRegion {
+        aspects: aspects_of(image),
+        mips: 0..image.mips,
+        layers: 0..image.layers,
+        area: None,
+        components: Components::ALL,
+    }
+}
+
+/// All aspects that an image has; planes count as one color.
+pub(crate) fn aspects_of(image: &Image) -> u32 {
+    let Some(desc) = format_desc(image.format) else { return 1 };
+    let has = |name: &str| desc.components.iter().any(|it| it.name == name);
+    match (has("D"), has("S")) {
+        (false, false) => 1,
+        (depth, stencil) => u32::from(depth) * 2 + u32::from(stencil) * 4,
+    }
+}
+
+/// The text of a part; a buffer's bytes always, or only where they are not all.
+pub(crate) fn text(name: &str, resource: &Resource, region: &Region, bytes: Bytes) -> String {
+    match (region, &resource.kind) {
+        (Region::Buffer(range), ResourceKind::Buffer { size }) if *range == (0..*size) && bytes == Bytes::Short => {
+            name.to_owned()
+        }
+        (Region::Buffer(range), _) => format!("{name}[{}..{}]", range.start, range.end),
+        (Region::Image(region), ResourceKind::Image(image)) => format!("{name}{}", image_text(image, region)),
+        (Region::Image(_), ResourceKind::Buffer { .. }) => format!("{name}.unknown"),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bytes {
+    Always,
+    Short,
+}
+
+/// Bytes that an image takes when its subresources lie one behind the other.
+pub(crate) fn image_size(image: &Image) -> u64 {
+    let (block, extent) = format_desc(image.format).map_or((4, [1, 1, 1]), |it| (it.block_size, it.block_extent));
+    let texels = |mip| {
+        let sizes = image.extent_of_mip(mip);
+        (0..3).map(|axis| u64::from(sizes[axis].div_ceil(extent[axis].max(1)))).product::<u64>()
+    };
+    (0..image.mips).map(|mip| texels(mip) * u64::from(block)).sum::<u64>() * u64::from(image.layers)
+}
+
+/// `color`, `linear` and the like are told apart here so that printing and parsing agree.
+pub(crate) fn tiling_word(tiling: Tiling) -> Option<&'static str> {
+    match tiling {
+        Tiling::Optimal => None,
+        Tiling::Linear => Some("linear"),
+    }
+}
+
+fn bytes(cursor: &mut Cursor, size: u64) -> Result<Range<u64>> {
+    if !cursor.take("[") {
+        return Ok(0..size);
+    }
+    let column = cursor.column();
+    let start = cursor.number("the first byte")?;
+    cursor.expect("..")?;
+    let end = cursor.number("the byte behind the last")?;
+    cursor.expect("]")?;
+    if start >= end || end > size {
+        let message = format!("{start}..{end} is no part of {size} bytes");
+        return Err(cursor.error_at(column, message));
+    }
+    Ok(start..end)
+}
+
+fn image_part(cursor: &mut Cursor, image: &Image) -> Result<ImageRegion> {
+    let mut region = whole_image(image);
+    let mut aspects = 0;
+    while cursor.take(".") {
+        let token = cursor.word("a part of an image")?;
+        if let Some((_, bit)) = ASPECTS.iter().find(|it| it.0 == token.text) {
+            aspects |= bit;
+        } else if let Some(range) = numbered(cursor, token, "mip", image.mips)? {
+            region.mips = range;
+        } else if let Some(range) = numbered(cursor, token, "layer", image.layers)? {
+            region.layers = range;
+        } else if let Some(components) = components(token.text) {
+            region.components = components;
+        } else {
+            let words = ASPECTS.iter().map(|it| it.0).chain(["mip0", "mips0..2", "layer0", "layers0..2", "rgba"]);
+            return Err(cursor.unknown(token, "part of an image", words));
+        }
+    }
+    if aspects != 0 {
+        region.aspects = aspects;
+    }
+    if cursor.is("[") {
+        region.area = Some(parse_area(cursor)?);
+    }
+    Ok(region)
+}
+
+/// `mip2` or `mips0..2`.
+fn numbered(cursor: &mut Cursor, token: Token, word: &str, count: u32) -> Result<Option<Range<u32>>> {
+    let Some(rest) = token.text.strip_prefix(word) else { return Ok(None) };
+    let is_range = rest.starts_with('s');
+    let digits = rest.strip_prefix('s').unwrap_or(rest);
+    let bad = |cursor: &Cursor| cursor.error_at(token.column, format!("write `{word}0` or `{word}s0..2`"));
+    let start: u32 = digits.parse().map_err(|_| bad(cursor))?;
+    let end = if is_range {
+        if !cursor.take("..") {
+            return Err(bad(cursor));
+        }
+        cursor.number32("the end of the range")?
+    } else {
+        start.checked_add(1).ok_or_else(|| bad(cursor))?
+    };
+    if start >= end || end > count {
+        return Err(cursor.error_at(token.column, format!("the image has {count} {word}s, not {start}..{end}")));
+    }
+    Ok(Some(start..end))
+}
+
+fn components(word: &str) -> Option<Components> {
+    let mut bits = 0;
+    for letter in word.chars() {
+        let bit = 1 << "rgba".find(letter)?;
+        // In order, each once.
+        if bit <= bits {
+            return None;
+        }
+        bits |= bit;
+    }
+    Some(Components(bits))
+}
+
+/// `[x0..x1, y0..y1]`, with a third pair for depth.
+pub(crate) fn parse_area(cursor: &mut Cursor) -> Result<Area> {
+    cursor.expect("[")?;
+    let mut area = Area { offset: [0; 3], extent: [1; 3] };
+    for axis in 0..3 {
+        if axis > 0 && !cursor.take(",") {
+            if axis == 1 {
+                return Err(cursor.unexpected("`,`"));
+            }
+            break;
+        }
+        let column = cursor.column();
+        let start = cursor.number32("the first texel")?;
+        cursor.expect("..")?;
+        let end = cursor.number32("the texel behind the last")?;
+        if start >= end {
+            return Err(cursor.error_at(column, format!("{start}..{end} is empty")));
+        }
+        area.offset[axis] = start;
+        area.extent[axis] = end - start;
+    }
+    cursor.expect("]")?;
+    Ok(area)
+}
+
+pub(crate) fn area_text(area: &Area) -> String {
+    let axes = if area.offset[2] == 0 && area.extent[2] == 1 { 2 } else { 3 };
+    let range = |axis: usize| format!("{}..{}", area.offset[axis], area.offset[axis].wrapping_add(area.extent[axis]));
+    format!("[{}]", (0..axes).map(range).collect::<Vec<_>>().join(", "))
+}
+
+fn image_text(image: &Image, region: &ImageRegion) -> String {
+    let whole = whole_image(image);
+    let mut text = String::new();
+    if region.aspects != whole.aspects {
+        for (word, _) in ASPECTS.iter().filter(|it| region.aspects & it.1 != 0) {
+            let _ = write!(text, ".{word}");
+        }
+    }
+    for (word, part, all) in [("mip", &region.mips, &whole.mips), ("layer", &region.layers, &whole.layers)] {
+        if part == all {
+            continue;
+        }
+        let _ = match part.end == part.start.wrapping_add(1) {
+            true => write!(text, ".{word}{}", part.start),
+            false => write!(text, ".{word}s{}..{}", part.start, part.end),
+        };
+    }
+    if region.components != whole.components {
+        text.push('.');
+        text.extend("rgba".chars().enumerate().filter(|it| region.components.0 & (1 << it.0) != 0).map(|it| it.1));
+    }
+    if let Some(area) = &region.area {
+        text.push_str(&area_text(area));
+    }
+    text
+}

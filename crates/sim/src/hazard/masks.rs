@@ -1,0 +1,215 @@
+//! What masks of stages and accesses stand for, from the raw tables of the registry.
+//!
+//! Execution scopes grow along the pipelines, access scopes do not: both begin with [`expand_stages`].
+//! Spec: "Pipeline Stages", "Access Types".
+
+use std::sync::LazyLock;
+
+use lavascope_abi::{AccessFlags2, PipelineStageFlags2 as Stage, SYNC_ACCESSES, SYNC_PIPELINES, SYNC_STAGES};
+
+/// The stage of layout transitions and ownership transfers; no bit of the registry.
+pub(super) const TRANSITION: u64 = 1 << 63;
+/// The stage of the presentation engine; no bit of the registry.
+pub(super) const PRESENT: u64 = 1 << 62;
+/// Whatever there is.
+pub(super) const EVERY_STAGE: u64 = u64::MAX;
+
+/// The stages of the first execution scope: those given and all that come logically earlier.
+pub(super) fn first_scope(stages: u64, queue_flags: u32) -> u64 {
+    // The end of the pipe waits for all commands; its beginning for none.
+    let stages = if stages & Stage::BOTTOM_OF_PIPE.0 != 0 { stages | Stage::ALL_COMMANDS.0 } else { stages };
+    let given = expand_stages(stages, queue_flags);
+    given | neighbors(given, Side::Earlier)
+}
+
+/// The stages of the second execution scope: those given and all that come logically later.
+pub(super) fn second_scope(stages: u64, queue_flags: u32) -> u64 {
+    let stages = if stages & Stage::TOP_OF_PIPE.0 != 0 { stages | Stage::ALL_COMMANDS.0 } else { stages };
+    let given = expand_stages(stages, queue_flags);
+    given | neighbors(given, Side::Later)
+}
+
+/// Groups replaced by their members. All commands also includes what barriers do themselves.
+pub(super) fn expand_stages(stages: u64, queue_flags: u32) -> u64 {
+    let mut expanded = stages & (TRANSITION | PRESENT);
+    for stage in SYNC_STAGES.iter().filter(|it| it.stage != 0 && stages & it.stage == it.stage) {
+        if stage.stage == Stage::ALL_COMMANDS.0 {
+            expanded |= all_commands(queue_flags);
+        } else if stage.equivalent != 0 {
+            expanded |= supported(expand_stages(stage.equivalent, queue_flags), queue_flags);
+        } else if stage.stage != Stage::TOP_OF_PIPE.0 && stage.stage != Stage::BOTTOM_OF_PIPE.0 {
+            expanded |= stage.stage;
+        }
+    }
+    expanded
+}
+
+/// Groups replaced by their members.
+pub(super) fn expand_access(access: u64) -> u64 {
+    let mut expanded = 0;
+    for it in SYNC_ACCESSES.iter().filter(|it| it.access != 0) {
+        let is_any_read = access & AccessFlags2::MEMORY_READ.0 != 0 && !is_write(it.access);
+        let is_any_write = access & AccessFlags2::MEMORY_WRITE.0 != 0 && is_write(it.access);
+        if access & it.access != 0 || is_any_read || is_any_write {
+            expanded |= it.access | it.equivalent;
+        }
+    }
+    expanded
+}
+
+/// Whether one bit of `VkAccessFlags2` is a kind of writing.
+pub(super) fn is_write(access: u64) -> bool {
+    SYNC_ACCESSES.iter().any(|it| it.access == access && it.name.contains("WRITE"))
+}
+
+fn all_commands(queue_flags: u32) -> u64 {
+    let single = SYNC_STAGES.iter().filter(|it| {
+        let is_group = it.equivalent != 0 || it.stage == Stage::ALL_COMMANDS.0;
+        let is_no_command = [Stage::TOP_OF_PIPE.0, Stage::BOTTOM_OF_PIPE.0, Stage::HOST.0].contains(&it.stage);
+        !is_group && !is_no_command && (it.queues == 0 || it.queues & queue_flags != 0)
+    });
+    single.fold(TRANSITION, |all, it| all | it.stage)
+}
+
+fn supported(stages: u64, queue_flags: u32) -> u64 {
+    let unsupported = SYNC_STAGES.iter().filter(|it| it.queues != 0 && it.queues & queue_flags == 0);
+    unsupported.fold(stages, |left, it| left & !it.stage)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Earlier,
+    Later,
+}
+
+/// The stages of all pipelines that lie on one side of any of `stages`.
+fn neighbors(stages: u64, side: Side) -> u64 {
+    let table = if side == Side::Earlier { &*EARLIER } else { &*LATER };
+    (0..64).filter(|it| stages & (1 << it) != 0).fold(0, |all, it| all | table[it as usize])
+}
+
+// Asked for every scope of every program; walking the pipelines each time would be most of the work.
+static EARLIER: LazyLock<[u64; 64]> =
+    LazyLock::new(|| std::array::from_fn(|it| neighbors_of_stage(1 << it, Side::Earlier)));
+static LATER: LazyLock<[u64; 64]> =
+    LazyLock::new(|| std::array::from_fn(|it| neighbors_of_stage(1 << it, Side::Later)));
+
+fn neighbors_of_stage(wanted: u64, side: Side) -> u64 {
+    let mut found = 0;
+    for pipeline in SYNC_PIPELINES {
+        for (at, stage) in pipeline.stages.iter().enumerate() {
+            for (other_at, other) in pipeline.stages.iter().enumerate() {
+                let is_earlier = if stage.is_ordered && other.is_ordered {
+                    other_at < at
+                } else {
+                    other.before != 0 && comes_at_or_after(pipeline.stages, other.before, at)
+                };
+                let (from, to) = if side == Side::Earlier { (stage, other) } else { (other, stage) };
+                if is_earlier && members(from.stage) & wanted != 0 {
+                    found |= members(to.stage);
+                }
+            }
+        }
+    }
+    found
+}
+
+fn comes_at_or_after(stages: &[lavascope_abi::desc::SyncPipelineStage], anchor: u64, at: usize) -> bool {
+    stages[at].is_ordered && stages.iter().position(|it| it.stage == anchor).is_some_and(|it| it <= at)
+}
+
+fn members(stage: u64) -> u64 {
+    let group = SYNC_STAGES.iter().find(|it| it.stage == stage).map_or(0, |it| it.equivalent);
+    if group == 0 { stage } else { group }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lavascope_abi::{AccessFlags2 as Access, QueueFlags};
+
+    const GRAPHICS: u32 = QueueFlags::GRAPHICS.0 | QueueFlags::COMPUTE.0 | QueueFlags::TRANSFER.0;
+
+    #[test]
+    fn own_stages_are_no_bits_of_the_registry() {
+        let all = SYNC_STAGES.iter().fold(0, |all, it| all | it.stage);
+        assert_eq!(all & (TRANSITION | PRESENT), 0);
+    }
+
+    #[test]
+    fn first_scopes_grow_backwards() {
+        let scope = first_scope(Stage::FRAGMENT_SHADER.0, GRAPHICS);
+        assert_ne!(scope & Stage::EARLY_FRAGMENT_TESTS.0, 0);
+        assert_ne!(scope & Stage::VERTEX_SHADER.0, 0);
+        assert_ne!(scope & Stage::DRAW_INDIRECT.0, 0);
+        assert_eq!(scope & Stage::LATE_FRAGMENT_TESTS.0, 0);
+        assert_eq!(scope & Stage::COMPUTE_SHADER.0, 0);
+    }
+
+    #[test]
+    fn second_scopes_grow_forwards() {
+        let scope = second_scope(Stage::FRAGMENT_SHADER.0, GRAPHICS);
+        assert_eq!(scope & Stage::EARLY_FRAGMENT_TESTS.0, 0);
+        assert_ne!(scope & Stage::LATE_FRAGMENT_TESTS.0, 0);
+        assert_ne!(scope & Stage::COLOR_ATTACHMENT_OUTPUT.0, 0);
+        let indirect = second_scope(Stage::DRAW_INDIRECT.0, GRAPHICS);
+        assert_ne!(indirect & Stage::COMPUTE_SHADER.0, 0);
+        assert_eq!(indirect & Stage::COPY.0, 0);
+    }
+
+    #[test]
+    fn ends_of_the_pipe_are_everything_or_nothing() {
+        assert_eq!(first_scope(Stage::TOP_OF_PIPE.0, GRAPHICS), 0);
+        assert_eq!(second_scope(Stage::BOTTOM_OF_PIPE.0, GRAPHICS), 0);
+        let all = first_scope(Stage::ALL_COMMANDS.0, GRAPHICS);
+        assert_eq!(first_scope(Stage::BOTTOM_OF_PIPE.0, GRAPHICS), all);
+        assert_eq!(second_scope(Stage::TOP_OF_PIPE.0, GRAPHICS), all);
+        assert_eq!(expand_stages(Stage::TOP_OF_PIPE.0 | Stage::BOTTOM_OF_PIPE.0, GRAPHICS), 0);
+        assert_eq!(all & Stage::HOST.0, 0);
+        assert_ne!(all & TRANSITION, 0);
+    }
+
+    #[test]
+    fn groups_have_members() {
+        let transfer = expand_stages(Stage::ALL_TRANSFER.0, GRAPHICS);
+        assert_ne!(transfer & Stage::COPY.0, 0);
+        assert_ne!(transfer & Stage::CLEAR.0, 0);
+        assert_eq!(transfer & Stage::ALL_TRANSFER.0, 0);
+        let graphics = expand_stages(Stage::ALL_GRAPHICS.0, GRAPHICS);
+        assert_ne!(graphics & Stage::INDEX_INPUT.0, 0);
+        assert_eq!(graphics & Stage::VERTEX_INPUT.0, 0);
+        assert_eq!(graphics & Stage::COMPUTE_SHADER.0, 0);
+    }
+
+    #[test]
+    fn all_commands_are_those_of_the_queue() {
+        let transfer = expand_stages(Stage::ALL_COMMANDS.0, QueueFlags::TRANSFER.0);
+        assert_ne!(transfer & Stage::COPY.0, 0);
+        assert_eq!(transfer & Stage::COMPUTE_SHADER.0, 0);
+        assert_eq!(transfer & Stage::FRAGMENT_SHADER.0, 0);
+    }
+
+    #[test]
+    fn density_comes_before_early_tests_only() {
+        let scope = second_scope(Stage::FRAGMENT_DENSITY_PROCESS_EXT.0, GRAPHICS);
+        assert_ne!(scope & Stage::EARLY_FRAGMENT_TESTS.0, 0);
+        assert_ne!(scope & Stage::COLOR_ATTACHMENT_OUTPUT.0, 0);
+        assert_eq!(scope & Stage::VERTEX_SHADER.0, 0);
+        assert_ne!(first_scope(Stage::LATE_FRAGMENT_TESTS.0, GRAPHICS) & Stage::FRAGMENT_DENSITY_PROCESS_EXT.0, 0);
+        assert_eq!(first_scope(Stage::VERTEX_SHADER.0, GRAPHICS) & Stage::FRAGMENT_DENSITY_PROCESS_EXT.0, 0);
+    }
+
+    #[test]
+    fn accesses_expand() {
+        let read = expand_access(Access::SHADER_READ.0);
+        assert_ne!(read & Access::SHADER_SAMPLED_READ.0, 0);
+        assert_ne!(read & Access::SHADER_STORAGE_READ.0, 0);
+        assert_eq!(read & Access::UNIFORM_READ.0, 0);
+        let any = expand_access(Access::MEMORY_WRITE.0);
+        assert_ne!(any & Access::TRANSFER_WRITE.0, 0);
+        assert_ne!(any & Access::HOST_WRITE.0, 0);
+        assert_eq!(any & Access::TRANSFER_READ.0, 0);
+        assert!(is_write(Access::COLOR_ATTACHMENT_WRITE.0));
+        assert!(!is_write(Access::COLOR_ATTACHMENT_READ.0));
+    }
+}

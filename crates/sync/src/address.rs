@@ -87,7 +87,8 @@ impl Addresses {
         match (&placed.kind, region) {
             (ResourceKind::Buffer { size }, Region::Buffer(bytes)) => {
                 let cut = bytes.start.min(*size)..bytes.end.min(*size);
-                if cut.is_empty() { Vec::new() } else { vec![placed.base + cut.start..placed.base + cut.end] }
+                let range = placed.base + cut.start..placed.base + cut.end;
+                Some(range).filter(|it| !it.is_empty()).into_iter().collect()
             }
             (ResourceKind::Image(image), Region::Image(region)) => {
                 let unit = placed.unit(image);

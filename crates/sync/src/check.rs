@@ -1,7 +1,8 @@
 //! Checks a program, step by step or whole.
 
 use lavascope_program::{
-    Batch, CommandBuffer, CommandBufferId, Found, Program, Queue, RenderPass, RenderPassId, Resource, ResourceId, Step,
+    Batch, CommandBuffer, CommandBufferId, Found, Program, Queue, QueueId, RenderPass, RenderPassId, Resource,
+    ResourceId, Step,
 };
 
 use crate::device::Device;
@@ -73,6 +74,12 @@ impl Engine {
     /// The hazards found since the last time.
     pub fn take_found(&mut self) -> Vec<Found> {
         std::mem::take(&mut self.device.found)
+    }
+
+    /// Batches that wait for semaphores which nobody has signaled: their queue, and the step and batch that submitted
+    /// them.
+    pub fn parked(&self) -> Vec<(QueueId, u32, u32)> {
+        self.device.parked().collect()
     }
 
     /// Ranges of memory about which something is known.

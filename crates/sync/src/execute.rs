@@ -9,7 +9,7 @@ use lavascope_program::{
 };
 
 use crate::clock::{Carry, Clock, Stretch, Tag};
-use crate::device::{Device, SetAt};
+use crate::device::{Device, SetAt, Timeline};
 use crate::order::Order;
 use crate::render::Instance;
 use crate::scope::{self, Expanded};
@@ -161,6 +161,10 @@ impl Executor<'_> {
         &mut self.device.queues[usize::from(self.queue)].clock
     }
 
+    fn timeline(&self) -> &Timeline {
+        &self.device.queues[usize::from(self.queue)]
+    }
+
     pub(crate) fn flags(&self) -> u32 {
         self.device.queues[usize::from(self.queue)].flags
     }
@@ -168,9 +172,9 @@ impl Executor<'_> {
     fn barrier(&mut self, tag: Tag, barrier: &Barrier) {
         let elements = match barrier {
             Barrier::One { src_stages, dst_stages, dependencies } => {
-                united(dependencies, *src_stages, *dst_stages, self.flags())
+                united(dependencies, *src_stages, *dst_stages, self.timeline())
             }
-            Barrier::Two { dependencies } => expanded(dependencies, self.flags()),
+            Barrier::Two { dependencies } => expanded(dependencies, self.timeline()),
         };
         let elements: Vec<Ready> = elements
             .into_iter()
@@ -269,17 +273,16 @@ impl Executor<'_> {
 
     /// The dependencies of all events are one command: they look at what was before it, and do not chain.
     fn wait_events(&mut self, tag: Tag, wait: &WaitEvents) {
-        let flags = self.flags();
         let mut ready = Vec::new();
         match wait {
             WaitEvents::One { events, src_stages, dst_stages, dependencies } => {
                 for event in events {
-                    ready.extend(self.waited(event.0, united(dependencies, *src_stages, *dst_stages, flags)));
+                    ready.extend(self.waited(event.0, united(dependencies, *src_stages, *dst_stages, self.timeline())));
                 }
             }
             WaitEvents::Two { events } => {
                 for (event, dependencies) in events {
-                    ready.extend(self.waited(event.0, expanded(dependencies, flags)));
+                    ready.extend(self.waited(event.0, expanded(dependencies, self.timeline())));
                 }
             }
         }
@@ -339,24 +342,35 @@ impl Element {
     }
 }
 
-fn element(dependency: &Dependency, scope: Expanded) -> Element {
+/// Of a transfer between queue families each queue sees one half. The release ends what came before, and changes the
+/// layout; the acquire begins what comes after.
+fn element(dependency: &Dependency, mut scope: Expanded, queue: &Timeline) -> Element {
     let (part, is_transition) = match &dependency.what {
         What::Memory => (None, false),
         What::Resource { resource, region } => (Some((*resource, region.clone())), false),
         What::Transition { resource, region } => (Some((*resource, region.clone())), true),
-        What::Ownership { resource, region, ownership } => (Some((*resource, region.clone())), ownership.is_transition),
+        What::Ownership { resource, region, ownership } => {
+            let is_release = ownership.src_family == queue.family;
+            if is_release {
+                (scope.dst, scope.dst_usages) = (Stages::default(), Usages::default());
+            } else {
+                (scope.src, scope.src_usages) = (scope::all_commands(queue.flags), Usages::default());
+            }
+            (Some((*resource, region.clone())), ownership.is_transition && is_release)
+        }
     };
     Element { scope, part, is_transition }
 }
 
 /// Version 2: each dependency stands for itself.
-fn expanded(dependencies: &[Dependency], flags: u32) -> Vec<Element> {
-    dependencies.iter().map(|it| element(it, Expanded::new(it.scope, flags))).collect()
+fn expanded(dependencies: &[Dependency], queue: &Timeline) -> Vec<Element> {
+    dependencies.iter().map(|it| element(it, Expanded::new(it.scope, queue.flags), queue)).collect()
 }
 
 /// Version 1: the command is one dependency. Its stages are those of the command, and what any element makes
 /// available is visible to what any element asks for, as far as they are about the same memory.
-fn united(dependencies: &[Dependency], src_stages: u64, dst_stages: u64, flags: u32) -> Vec<Element> {
+fn united(dependencies: &[Dependency], src_stages: u64, dst_stages: u64, queue: &Timeline) -> Vec<Element> {
+    let flags = queue.flags;
     let of = |it: &Dependency| {
         let scope = Scope { src_stages, dst_stages, ..it.scope };
         Expanded::new(scope, flags)
@@ -372,7 +386,7 @@ fn united(dependencies: &[Dependency], src_stages: u64, dst_stages: u64, flags: 
         let mut scope = of(it);
         scope.src_usages = scope.src_usages.union(global.src_usages);
         scope.dst_usages = scope.dst_usages.union(global.dst_usages);
-        elements.push(element(it, scope));
+        elements.push(element(it, scope, queue));
     }
     elements
 }

@@ -1,1 +1,24 @@
+//! Finds synchronization hazards in an event stream and explains them.
+//!
+//! The engine ([`Engine`], or [`check`] for a whole program) executes what queues execute, in their order. Every range of memory
+//! remembers its last write and the reads since (`state`); what is ordered before a point of a queue is in that
+//! queue's clock (`clock`), whatever the number of ranges, so that a barrier costs the same in a large program as in
+//! a small one. `overlay` has what barriers on single resources did, `render` what subpasses may and may not rely on.
 
+#![forbid(unsafe_code)]
+
+mod address;
+mod check;
+mod clock;
+mod device;
+mod execute;
+pub mod explain;
+mod host;
+mod order;
+mod overlay;
+mod render;
+mod scope;
+mod state;
+mod usage;
+
+pub use check::{Engine, check};

@@ -260,19 +260,19 @@ impl Pass {
         for it in self.pass.dependencies.iter().filter(into) {
             let scope = Expanded::new(it.scope, flags);
             match it.src {
-                None => found.push((self.from_outside(&scope), scope)),
+                None => found.push((self.outside_scope(&scope), scope)),
                 Some(src) => found.extend(self.ended.get(src as usize).map(|from| (from.carry(&scope), scope))),
             }
         }
         let has_outside = self.pass.dependencies.iter().any(|it| into(&it) && it.src.is_none());
         if !has_outside && self.begins_with_a_transition() {
             let scope = Expanded::new(IMPLICIT_FROM_OUTSIDE, flags);
-            found.push((self.from_outside(&scope), scope));
+            found.push((self.outside_scope(&scope), scope));
         }
         found
     }
 
-    fn from_outside(&self, scope: &Expanded) -> Carry {
+    fn outside_scope(&self, scope: &Expanded) -> Carry {
         self.outside.first_scope(self.queue, self.outside_tag, scope.src, scope.src_usages)
     }
 
@@ -331,7 +331,7 @@ impl Pass {
     fn unordered(&self) -> Vec<(Tag, Tag)> {
         let mut before = vec![false; self.pass.subpasses.len().max(self.subpass + 1)];
         before[self.subpass] = true;
-        for subpass in (0..=self.subpass).rev().filter(|it| *it < before.len()) {
+        for subpass in (0..=self.subpass).rev() {
             if before[subpass] {
                 for it in self.pass.dependencies.iter().filter(|it| it.dst == Some(subpass as u32)) {
                     if let Some(src) = it.src.filter(|src| (*src as usize) < subpass) {

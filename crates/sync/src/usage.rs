@@ -33,8 +33,8 @@ pub(crate) const TRANSITION_WRITE: Usage = Usage(0);
 /// The stage of the presentation engine, and what it does with an image.
 pub(crate) const PRESENTATION: Stage = Stage(1);
 pub(crate) const PRESENT: Usage = Usage(1);
-/// The stages that are ours.
-const OWN_STAGES: [&str; 2] = ["layout transition", "presentation"];
+/// How many stages are ours; they come first.
+const OWN_STAGES: usize = 2;
 
 /// What is known of all stages and usages.
 pub(crate) struct Tables {
@@ -47,7 +47,6 @@ pub(crate) struct Tables {
 pub(crate) struct StageDesc {
     /// The bit in the API.
     pub(crate) bit: u64,
-    pub(crate) name: &'static str,
     /// `VkQueueFlags` of queues that have it; zero is all.
     pub(crate) queues: u32,
     /// Stages that come before it in some pipeline.
@@ -59,7 +58,6 @@ pub(crate) struct StageDesc {
 pub(crate) struct UsageDesc {
     pub(crate) stage: Stage,
     pub(crate) access: u64,
-    pub(crate) name: &'static str,
     /// The column in tables of writes, if it writes.
     pub(crate) write: Option<u8>,
 }
@@ -73,17 +71,16 @@ const GROUP_ACCESSES: u64 = AccessFlags2::MEMORY_READ.0 | AccessFlags2::MEMORY_W
 
 impl Tables {
     fn new() -> Tables {
-        let stage = |bit, name, queues| StageDesc {
+        let stage = |bit, queues| StageDesc {
             bit,
-            name,
             queues,
             earlier: Stages::default(),
             later: Stages::default(),
             usages: Usages::default(),
         };
-        let mut stages: Vec<StageDesc> = OWN_STAGES.iter().map(|it| stage(0, it, 0)).collect();
+        let mut stages: Vec<StageDesc> = (0..OWN_STAGES).map(|_| stage(0, 0)).collect();
         let is_single = |it: &&SyncStage| it.stage != 0 && it.equivalent == 0 && it.stage & GROUP_STAGES == 0;
-        stages.extend(SYNC_STAGES.iter().filter(is_single).map(|it| stage(it.stage, it.name, it.queues)));
+        stages.extend(SYNC_STAGES.iter().filter(is_single).map(|it| stage(it.stage, it.queues)));
         assert!(stages.len() <= 64, "a set of stages is one word");
         let mut tables = Tables { stages, usages: Vec::new(), writes: Vec::new() };
         tables.add_usages();
@@ -92,9 +89,9 @@ impl Tables {
     }
 
     fn add_usages(&mut self) {
-        self.add_usage(TRANSITION, 0, OWN_STAGES[0], true);
-        self.add_usage(PRESENTATION, 0, OWN_STAGES[1], true);
-        for index in OWN_STAGES.len()..self.stages.len() {
+        self.add_usage(TRANSITION, 0, true);
+        self.add_usage(PRESENTATION, 0, true);
+        for index in OWN_STAGES..self.stages.len() {
             let stage = Stage(index as u8);
             for it in SYNC_ACCESSES {
                 let is_group = it.access == 0 || it.equivalent != 0 || it.access & GROUP_ACCESSES != 0;
@@ -102,18 +99,18 @@ impl Tables {
                 if is_group || it.stages & self.stages[index].bit == 0 {
                     continue;
                 }
-                self.add_usage(stage, it.access, it.name, is_write(it.name));
+                self.add_usage(stage, it.access, is_write(it.name));
             }
         }
         assert!(self.usages.len() <= USAGE_WORDS * 64, "a set of usages has room for all");
     }
 
-    fn add_usage(&mut self, stage: Stage, access: u64, name: &'static str, is_write: bool) {
+    fn add_usage(&mut self, stage: Stage, access: u64, is_write: bool) {
         let usage = Usage(self.usages.len() as u8);
         let write = is_write.then_some(self.writes.len() as u8);
         self.writes.extend(is_write.then_some(usage));
         self.stages[usize::from(stage.0)].usages.add(usage);
-        self.usages.push(UsageDesc { stage, access, name, write });
+        self.usages.push(UsageDesc { stage, access, write });
     }
 
     /// Which stages come before which: along each pipeline, and where a stage says that it comes before another.
@@ -268,7 +265,11 @@ mod tests {
     fn the_tables_have_the_usages_of_the_seed() {
         let names = |stage: PipelineStageFlags2| {
             let stage = TABLES.stages_of_bits(stage.0).iter().next().map(|it| TABLES.stages[usize::from(it.0)].usages);
-            stage.into_iter().flat_map(Usages::iter).map(|it| TABLES.usages[usize::from(it.0)].name).collect::<Vec<_>>()
+            let name = |it: Usage| {
+                let access = TABLES.usages[usize::from(it.0)].access;
+                SYNC_ACCESSES.iter().find(|it| it.access == access).map_or("", |it| it.name)
+            };
+            stage.into_iter().flat_map(Usages::iter).map(name).collect::<Vec<_>>()
         };
         assert_eq!(names(PipelineStageFlags2::INDEX_INPUT), ["VK_ACCESS_2_INDEX_READ_BIT"]);
         assert!(names(PipelineStageFlags2::COPY).contains(&"VK_ACCESS_2_TRANSFER_WRITE_BIT"));

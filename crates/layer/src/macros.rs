@@ -58,7 +58,13 @@ macro_rules! shims {
 /// Packs a command in straight lines; without such code the walker does it.
 macro_rules! enter {
     ($called:ident, $command:ident, $order:ident, $params:expr,) => {
-        enter_walking($called.owner.names(), $called.owner.listeners, Command::$command, $order, std::ptr::from_ref($params).cast())
+        enter_walking(
+            $called.owner.names(),
+            $called.owner.listeners,
+            Command::$command,
+            $order,
+            std::ptr::from_ref($params).cast(),
+        )
     };
     ($called:ident, $command:ident, $order:ident, $params:expr, $straight:path) => {
         enter(&$called, Command::$command, $order, $params, |stream, look, call, params| {

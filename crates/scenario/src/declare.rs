@@ -102,17 +102,15 @@ fn format(cursor: &mut Cursor) -> Result<Format> {
 fn extent(cursor: &mut Cursor) -> Result<[u32; 3]> {
     let token = cursor.raw_number("the extent of the image")?;
     let mut extent = [1; 3];
-    let mut axes = 0;
-    for part in token.text.split('x') {
+    for (axis, part) in token.text.split('x').enumerate() {
         let number = part.parse().ok().filter(|it| (1..=65536).contains(it));
-        match (number, extent.get_mut(axes)) {
+        match (number, extent.get_mut(axis)) {
             (Some(number), Some(place)) => *place = number,
             _ => {
                 let message = format!("`{}` is no extent: write `64x64` or `64x64x8`, each up to 65536", token.text);
                 return Err(cursor.error_at(token.column, message));
             }
         }
-        axes += 1;
     }
     Ok(extent)
 }

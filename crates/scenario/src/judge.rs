@@ -23,7 +23,7 @@ pub struct Mismatch {
 
 /// Compares as sets: kind, object, range, earlier event and operand.
 pub fn judge(scenario: &Scenario, found: &[Found]) -> Result<(), Mismatch> {
-    judge_places(scenario, &scenario.program, |step| Some(step), found)
+    judge_places(scenario, &scenario.program, Some, found)
 }
 
 /// The same for a program that says the scenario in another way.
@@ -34,7 +34,7 @@ pub(crate) fn judge_variation(scenario: &Scenario, variation: &Variation, found:
 
 /// The scenario with what was found instead of what is expected, and labels where they are needed.
 pub fn annotate(scenario: &Scenario, found: &[Found]) -> Scenario {
-    let (actual, _) = expectations(scenario, &scenario.program, |step| Some(step), found);
+    let (actual, _) = expectations(scenario, &scenario.program, Some, found);
     annotated(scenario, actual)
 }
 

@@ -177,8 +177,8 @@ fn declarations(scenario: &Scenario) -> Vec<String> {
         let (word, rest) = kind.split_once(' ').expect("a resource has a word and more");
         format!("{word} {group} {rest}")
     }));
-    let is_implied = program.queues.len() == 1 && program.queues[0] == IMPLIED_QUEUE.1;
-    if !program.queues.is_empty() && !(is_implied && names.queues[0] == IMPLIED_QUEUE.0) {
+    let is_implied = program.queues == [IMPLIED_QUEUE.1] && names.queues == [IMPLIED_QUEUE.0];
+    if !program.queues.is_empty() && !is_implied {
         lines.push(queues(&names.queues, &program.queues));
     }
     if !names.events.is_empty() {
@@ -311,6 +311,19 @@ fn subpass(it: &Subpass) -> String {
         uses.push(format!("views={:#x}", it.view_mask));
     }
     uses.join(", ")
+}
+
+impl Scenario {
+    /// A program that was not read from text, with names of ours and nothing expected.
+    pub fn of(program: Program) -> Scenario {
+        let header = Header {
+            prose: vec!["A program that was not written by hand.".to_owned()],
+            spec: vec!["synchronization".to_owned()],
+            is_clean: true,
+            vary: Vec::new(),
+        };
+        Scenario { header, names: Names::of(&program), program, ..Scenario::default() }
+    }
 }
 
 impl Names {

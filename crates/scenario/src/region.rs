@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::ops::Range;
 
-use lavascope_program::{Area, Components, Image, ImageRegion, Region, Resource, ResourceId, ResourceKind, Tiling};
+use lavascope_program::{Area, Components, Image, ImageRegion, Region, Resource, ResourceId, ResourceKind};
 
 use crate::builder::Builder;
 use crate::error::Result;
@@ -93,14 +93,6 @@ pub(crate) fn image_size(image: &Image) -> u64 {
         (0..3).map(|axis| u64::from(sizes[axis].div_ceil(extent[axis].max(1)))).product::<u64>()
     };
     (0..image.mips).map(|mip| texels(mip) * u64::from(block)).sum::<u64>() * u64::from(image.layers)
-}
-
-/// `color`, `linear` and the like are told apart here so that printing and parsing agree.
-pub(crate) fn tiling_word(tiling: Tiling) -> Option<&'static str> {
-    match tiling {
-        Tiling::Optimal => None,
-        Tiling::Linear => Some("linear"),
-    }
 }
 
 fn bytes(cursor: &mut Cursor, size: u64) -> Result<Range<u64>> {

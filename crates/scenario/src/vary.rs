@@ -61,9 +61,8 @@ pub(crate) fn check(scenario: &Scenario, statements: &[Statement], line: u32) ->
             ),
             Vary::Submit => continue,
         };
-        for failed in
-            [each(&scenario.program, first).failed, each(&scenario.program, second).failed].into_iter().flatten()
-        {
+        let failed = each(&scenario.program, first).failed.or(each(&scenario.program, second).failed);
+        if let Some(failed) = failed {
             let place = statements.iter().find(|it| it.site == failed);
             let (line, column) = place.map_or((line, 1), |it| (it.line, it.column));
             return Err(ScenarioError { line, column, message: format!("`vary: {}`: {why}", vary.text()) });

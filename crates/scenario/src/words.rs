@@ -169,12 +169,13 @@ pub(crate) fn graphics_stages() -> u64 {
 /// The known name that is nearest to an unknown one, if any is near.
 pub(crate) fn near<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     const LENGTH_MAX: usize = 60;
-    let wanted: Vec<char> = wanted.chars().map(|it| it.to_ascii_lowercase()).collect();
+    let lower = |text: &str| text.chars().map(|it| it.to_ascii_lowercase()).collect::<Vec<char>>();
+    let wanted = lower(wanted);
     if wanted.len() > LENGTH_MAX {
         return None;
     }
-    let distance_max = (wanted.len() / 3).max(1);
-    let scored = names.map(|it| (distance(&wanted, &it.chars().collect::<Vec<char>>()), it));
+    let distance_max = wanted.len().div_ceil(3);
+    let scored = names.map(|it| (distance(&wanted, &lower(it)), it));
     scored.filter(|it| it.0 <= distance_max && it.0 < wanted.len()).min().map(|it| it.1)
 }
 

@@ -1,7 +1,8 @@
 //! Where everything lies: one space of made-up addresses for all memory and all images.
 //!
 //! Memory, and what lies in it byte by byte, has linear addresses. An optimally tiled image has a range of its own, in
-//! which one address is one texel: aspect by aspect, level by level, layer by layer, slice by slice, row by row.
+//! which one address is one texel: aspect by aspect, level by level, layer by layer, slice by slice, row by row. Once
+//! single components of an image are used, it has a range for each of them, so that runs of texels stay runs.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -23,10 +24,14 @@ struct Placed {
     base: u64,
     kind: ResourceKind,
     binding: Option<Binding>,
+    /// Whether there is a range for each component, one behind the other.
+    has_planes: bool,
     /// Resources in the same memory whose addresses say nothing about this one's.
     aliases: Vec<ResourceId>,
 }
 
+/// Red, green, blue, alpha.
+const COMPONENTS: u64 = 4;
 /// Room for a memory whose size nobody told.
 const MEMORY_SIZE: u64 = 1 << 44;
 
@@ -41,7 +46,13 @@ impl Addresses {
             (ResourceKind::Buffer { size }, None) => self.allocate(*size),
             (ResourceKind::Image(image), None) => self.allocate(texels(image) * texel_size(image)),
         };
-        let placed = Placed { base, kind: resource.kind.clone(), binding: resource.binding, aliases: Vec::new() };
+        let placed = Placed {
+            base,
+            kind: resource.kind.clone(),
+            binding: resource.binding,
+            has_planes: false,
+            aliases: Vec::new(),
+        };
         self.places.push(placed);
         self.find_aliases(id);
         id
@@ -91,13 +102,36 @@ impl Addresses {
                 Some(range).filter(|it| !it.is_empty()).into_iter().collect()
             }
             (ResourceKind::Image(image), Region::Image(region)) => {
-                let unit = placed.unit(image);
-                let texels = image_ranges(image, region);
-                texels.into_iter().map(|it| placed.base + it.start * unit..placed.base + it.end * unit).collect()
+                let (base, unit) = (placed.base, placed.unit(image));
+                let ranges = image_ranges(image, region);
+                let of_plane = |plane: u64| {
+                    let first = base + plane * texels(image) * unit;
+                    ranges.iter().map(move |it| first + it.start * unit..first + it.end * unit)
+                };
+                placed.planes(region.components).flat_map(of_plane).collect()
             }
             // The region of something else: nothing of this resource.
             _ => Vec::new(),
         }
+    }
+
+    /// Whether a region is the first that asks for single components of an image. Byte by byte they lie elsewhere,
+    /// so this is for optimal tiling.
+    pub(crate) fn wants_planes(&self, resource: ResourceId, region: &Region) -> bool {
+        let is_part = matches!(region, Region::Image(it) if it.components != Components::ALL);
+        is_part && self.places.get(resource.0 as usize).is_some_and(|it| it.is_opaque() && !it.has_planes)
+    }
+
+    /// Gives an image, and its compatible aliases, a range for each component. Gives the old addresses and the new
+    /// ones, plane by plane.
+    pub(crate) fn add_planes(&mut self, resource: ResourceId) -> (Range<u64>, Vec<u64>) {
+        let old = self.whole(resource);
+        let size = old.end - old.start;
+        let base = self.allocate(size * COMPONENTS);
+        for it in self.places.iter_mut().filter(|it| it.is_opaque() && it.base == old.start) {
+            (it.base, it.has_planes) = (base, true);
+        }
+        (old, (0..COMPONENTS).map(|it| base + it * size).collect())
     }
 
     /// All addresses of a resource.
@@ -105,7 +139,7 @@ impl Addresses {
         let Some(placed) = self.places.get(resource.0 as usize) else { return 0..0 };
         let size = match &placed.kind {
             ResourceKind::Buffer { size } => *size,
-            ResourceKind::Image(image) => texels(image) * placed.unit(image),
+            ResourceKind::Image(image) => texels(image) * placed.unit(image) * placed.plane_count(),
         };
         placed.base..placed.base + size
     }
@@ -138,13 +172,27 @@ impl Addresses {
             ResourceKind::Buffer { .. } => vec![Region::Buffer(start..end)],
             ResourceKind::Image(image) => {
                 let unit = placed.unit(image);
-                image_regions(image, start / unit..end.div_ceil(unit))
+                let size = texels(image);
+                let (start, end) = (start / unit, end.div_ceil(unit));
+                let plane = start / size;
+                let components = if placed.has_planes { Components(1 << plane) } else { Components::ALL };
+                image_regions(image, start - plane * size..end - plane * size, components)
             }
         }
     }
 }
 
 impl Placed {
+    /// The planes that have some components; the first is all there is without planes.
+    fn planes(&self, components: Components) -> impl Iterator<Item = u64> {
+        let has_planes = self.has_planes;
+        (0..self.plane_count()).filter(move |it| !has_planes || components.0 >> it & 1 != 0)
+    }
+
+    fn plane_count(&self) -> u64 {
+        if self.has_planes { COMPONENTS } else { 1 }
+    }
+
     fn is_opaque(&self) -> bool {
         matches!(&self.kind, ResourceKind::Image(image) if image.tiling == Tiling::Optimal)
     }
@@ -241,7 +289,7 @@ fn area_ranges(extent: [u32; 3], area: Option<Area>, base: u64, add: &mut impl F
 }
 
 /// A range of texels in the words of the API: a region for each row, slice or subresource.
-fn image_regions(image: &Image, range: Range<u64>) -> Vec<Region> {
+fn image_regions(image: &Image, range: Range<u64>, components: Components) -> Vec<Region> {
     let mut found = Vec::new();
     for (index, aspect) in aspects(image).into_iter().enumerate() {
         for mip in 0..image.mips {
@@ -258,7 +306,7 @@ fn image_regions(image: &Image, range: Range<u64>) -> Vec<Region> {
                         mips: mip..mip + 1,
                         layers: layer..layer + 1,
                         area,
-                        components: Components::ALL,
+                        components,
                     })
                 };
                 if part == (base..base + size) {

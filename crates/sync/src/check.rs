@@ -5,7 +5,7 @@ use lavascope_program::{
     ResourceId, Step,
 };
 
-use crate::device::Device;
+use crate::device::{Device, Execute};
 use crate::execute::{self, Recorded};
 
 /// All hazards of a program, in the order in which they happen.
@@ -76,9 +76,8 @@ impl Engine {
         std::mem::take(&mut self.device.found)
     }
 
-    /// Batches that wait for semaphores which nobody has signaled: their queue, and the step and batch that submitted
-    /// them.
-    pub fn parked(&self) -> Vec<(QueueId, u32, u32)> {
+    /// Work that waits for semaphores which nobody has signaled: its queue, and the step that submitted it.
+    pub fn parked(&self) -> Vec<(QueueId, u32)> {
         self.device.parked().collect()
     }
 
@@ -88,7 +87,7 @@ impl Engine {
     }
 }
 
-fn take(device: &mut Device, index: u32, step: &Step, run: &mut dyn FnMut(&mut Device, u8, u32, u32, &Batch)) {
+fn take(device: &mut Device, index: u32, step: &Step, run: Execute<'_>) {
     match step {
         Step::Submit { queue, batches, fence } => device.submit(index, *queue, batches, *fence, run),
         Step::WaitFences(fences) => device.wait_fences(fences),
@@ -104,8 +103,8 @@ fn take(device: &mut Device, index: u32, step: &Step, run: &mut dyn FnMut(&mut D
             let range = device.addresses.whole(*resource);
             device.states.remove(range);
         }
-        Step::Acquire { semaphore, fence, .. } => {
-            device.acquire(*semaphore, *fence);
+        Step::Acquire { image, semaphore, fence } => {
+            device.acquire(index, *image, *semaphore, *fence);
             device.run(run);
         }
         Step::SetEvent(event) => {
@@ -118,6 +117,6 @@ fn take(device: &mut Device, index: u32, step: &Step, run: &mut dyn FnMut(&mut D
             }
         }
         Step::HostAccess { resource, region, is_write } => device.host_access(index, *resource, region, *is_write),
-        Step::Present { waits, images, .. } => device.present(index, waits, images),
+        Step::Present { queue, waits, images } => device.submit_present(index, *queue, waits, images, run),
     }
 }

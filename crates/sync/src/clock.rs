@@ -295,6 +295,13 @@ impl Clock {
             || self.stretches.iter().any(|it| it.has(queue, tag) && it.src.has(stage) && it.dst.has(here))
     }
 
+    /// Whether a write is available, by a chain that reaches a stage here.
+    pub(crate) fn is_available(&self, here: Stage, queue: u8, usage: Usage, tag: Tag) -> bool {
+        let column = TABLES.write_column(usage).unwrap_or(0);
+        self.available.get(usize::from(here.0), write(queue, column)) >= tag
+            || self.stretches.iter().any(|it| it.has(queue, tag) && it.src_usages.has(usage) && it.dst.has(here))
+    }
+
     /// Whether a write is visible to a usage here.
     pub(crate) fn is_visible(&self, here: Usage, queue: u8, usage: Usage, tag: Tag) -> bool {
         let column = TABLES.write_column(usage).unwrap_or(0);

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lavascope_base::IntervalMap;
-use lavascope_program::{Batch, FenceId, Found, Place, Point, QueueId, ResourceId, SemaphoreId, Signal, Wait};
+use lavascope_program::{Batch, FenceId, Found, Place, Point, QueueId, Region, ResourceId, SemaphoreId, Signal, Wait};
 
 use crate::address::Addresses;
 use crate::clock::{Carry, Clock, Tag};
@@ -19,6 +19,9 @@ use crate::usage::{PRESENTATION, Stages, TABLES, Usages};
 
 /// Tags of one command: itself, behind it what its barrier does, and behind that what begins with it.
 pub(crate) const TAGS_PER_COMMAND: Tag = 4;
+
+/// Executes the command buffers of a batch: the device, the queue, step and index of the batch, and the batch.
+pub(crate) type Execute<'a> = &'a mut dyn FnMut(&mut Device, u8, u32, u32, &Batch);
 
 pub(crate) struct Device {
     pub(crate) queues: Vec<Timeline>,
@@ -31,6 +34,8 @@ pub(crate) struct Device {
     /// What the host's own accesses come after.
     pub(crate) host_clock: Clock,
     tag: Tag,
+    /// Images that were presented or acquired, numbered.
+    presented: HashMap<ResourceId, usize>,
     /// Where each tag was given, by tag.
     places: BTreeMap<Tag, Place>,
     pub(crate) found: Vec<Found>,
@@ -48,14 +53,17 @@ pub(crate) struct Timeline {
     pub(crate) suspended: Option<Tag>,
 }
 
-/// A batch that has not been executed, and what the host knew when it was submitted.
+/// Work that has not been executed, and what the host knew when it was submitted.
 struct Parked {
     step: u32,
-    index: u32,
-    batch: Batch,
     host: Arc<Known>,
-    /// Signaled when the batch is done.
-    fence: Option<FenceId>,
+    work: Work,
+}
+
+enum Work {
+    Batch(u32, Batch),
+    Fence(FenceId),
+    Present(Vec<SemaphoreId>, Vec<ResourceId>),
 }
 
 /// What one who waited knows to be over.
@@ -68,7 +76,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    fn raise_all(&mut self, other: &Known) {
+    pub(crate) fn raise_all(&mut self, other: &Known) {
         self.carry.raise_all(&other.carry);
         self.host.raise_all(&other.host);
         for (queue, tag) in &other.batches {
@@ -122,6 +130,7 @@ impl Device {
             host: Arc::default(),
             host_clock: Clock::default(),
             tag: TAGS_PER_COMMAND,
+            presented: HashMap::new(),
             places: BTreeMap::new(),
             found: Vec::new(),
         }
@@ -145,44 +154,50 @@ impl Device {
         queue: QueueId,
         batches: &[Batch],
         fence: Option<FenceId>,
-        execute: &mut dyn FnMut(&mut Device, u8, u32, u32, &Batch),
+        execute: Execute<'_>,
     ) {
         let Some(timeline) = self.queues.get_mut(queue.0 as usize) else { return };
-        let last = batches.len().saturating_sub(1);
-        for (index, batch) in batches.iter().enumerate() {
-            timeline.parked.push_back(Parked {
-                step,
-                index: index as u32,
-                batch: batch.clone(),
-                host: Arc::clone(&self.host),
-                fence: fence.filter(|_| index == last),
-            });
-        }
-        if batches.is_empty()
-            && let Some(fence) = fence
-        {
-            timeline.parked.push_back(Parked {
-                step,
-                index: 0,
-                batch: Batch::default(),
-                host: Arc::clone(&self.host),
-                fence: Some(fence),
-            });
+        let batches = batches.iter().enumerate().map(|(index, batch)| Work::Batch(index as u32, batch.clone()));
+        for work in batches.chain(fence.map(Work::Fence)) {
+            timeline.parked.push_back(Parked { step, host: Arc::clone(&self.host), work });
         }
         self.run(execute);
     }
 
-    /// Executes batches until every queue is empty or waits.
-    pub(crate) fn run(&mut self, execute: &mut dyn FnMut(&mut Device, u8, u32, u32, &Batch)) {
+    /// Hands images to a queue, which hands them to the presentation engine in its turn.
+    pub(crate) fn submit_present(
+        &mut self,
+        step: u32,
+        queue: QueueId,
+        waits: &[SemaphoreId],
+        images: &[ResourceId],
+        execute: Execute<'_>,
+    ) {
+        let Some(timeline) = self.queues.get_mut(queue.0 as usize) else { return };
+        let work = Work::Present(waits.to_vec(), images.to_vec());
+        timeline.parked.push_back(Parked { step, host: Arc::clone(&self.host), work });
+        self.run(execute);
+    }
+
+    /// Executes work until every queue is empty or waits.
+    pub(crate) fn run(&mut self, execute: Execute<'_>) {
         loop {
-            let ready = (0..self.queues.len()).find(|it| {
-                let front = self.queues[*it].parked.front();
-                front.is_some_and(|it| it.batch.waits.iter().all(|it| self.is_signaled(it.point)))
-            });
-            let Some(queue) = ready else { return };
-            if let Some(parked) = self.queues[queue].parked.pop_front() {
-                self.execute(queue as u8, parked, execute);
+            let is_ready = |it: &usize| self.queues[*it].parked.front().is_some_and(|it| self.is_ready(&it.work));
+            let Some(queue) = (0..self.queues.len()).find(is_ready) else { return };
+            let Some(parked) = self.queues[queue].parked.pop_front() else { return };
+            match &parked.work {
+                Work::Batch(index, batch) => self.execute(queue as u8, &parked, *index, batch, execute),
+                Work::Fence(fence) => self.signal_fence(queue as u8, *fence),
+                Work::Present(waits, images) => self.present(parked.step, &parked.host, waits, images),
             }
+        }
+    }
+
+    fn is_ready(&self, work: &Work) -> bool {
+        match work {
+            Work::Batch(_, batch) => batch.waits.iter().all(|it| self.is_signaled(it.point)),
+            Work::Fence(_) => true,
+            Work::Present(waits, _) => waits.iter().all(|it| self.is_signaled(Point { semaphore: *it, value: None })),
         }
     }
 
@@ -194,27 +209,30 @@ impl Device {
         }
     }
 
-    fn execute(&mut self, queue: u8, parked: Parked, execute: &mut dyn FnMut(&mut Device, u8, u32, u32, &Batch)) {
+    fn execute(&mut self, queue: u8, parked: &Parked, index: u32, batch: &Batch, execute: Execute<'_>) {
         let own = &mut self.queues[usize::from(queue)];
         own.clock.second_scope(&parked.host.carry, all_stages(), all_usages());
         own.clock.raise_batches(&parked.host.batches);
         let waited: Vec<(Wait, Known)> =
-            parked.batch.waits.iter().filter_map(|it| Some((*it, self.take(it.point)?))).collect();
+            batch.waits.iter().filter_map(|it| Some((*it, self.take(it.point)?))).collect();
         let own = &mut self.queues[usize::from(queue)];
         for (wait, known) in &waited {
             let stages = scope::destination(wait.stages, own.flags);
             own.clock.second_scope(&known.carry, stages, scope::usages_of(stages));
             own.clock.raise_batches(&known.batches);
         }
-        execute(self, queue, parked.step, parked.index, &parked.batch);
+        execute(self, queue, parked.step, index, batch);
         self.tag += TAGS_PER_COMMAND;
-        for signal in &parked.batch.signals {
-            self.signal(queue, *signal);
+        for signal in &batch.signals {
+            self.signal(queue, *signal, &parked.host);
         }
-        if let Some(fence) = parked.fence
-            && let Some(slot) = self.fences.get(fence.0 as usize).map(|_| fence.0 as usize)
-        {
-            self.fences[slot] = Some(self.all_of(queue));
+    }
+
+    fn signal_fence(&mut self, queue: u8, fence: FenceId) {
+        let known = self.all_of(queue);
+        self.queues[usize::from(queue)].signals.raise_all(&known.carry);
+        if let Some(slot) = self.fences.get_mut(fence.0 as usize) {
+            *slot = Some(known);
         }
     }
 
@@ -228,13 +246,14 @@ impl Device {
         }
     }
 
-    fn signal(&mut self, queue: u8, signal: Signal) {
+    fn signal(&mut self, queue: u8, signal: Signal, host: &Known) {
         let tag = self.tag;
         let own = &mut self.queues[usize::from(queue)];
         let stages = scope::source(signal.stages, own.flags);
         let mut carry = own.clock.first_scope(queue, tag, stages, scope::usages_of(stages));
         carry.raise_all(&own.signals);
         own.signals = carry.clone();
+        carry.raise_all(&host.carry);
         let host = own.clock.first_scope(queue, tag, scope::host(), Usages::default());
         let mut batches = own.clock.batches.clone();
         batches.insert(queue, tag);
@@ -274,9 +293,12 @@ impl Device {
         self.queues.len() as u8
     }
 
-    /// The number of the presentation engine among the queues.
-    pub(crate) fn presentation_queue(&self) -> u8 {
-        self.queues.len() as u8 + 1
+    /// The number among the queues of the presentation engine's dealings with an image: each is by itself.
+    pub(crate) fn presentation_queue(&mut self, image: ResourceId) -> u8 {
+        let next = self.presented.len();
+        let slot = *self.presented.entry(image).or_insert(next);
+        // More images than that share the last number.
+        (self.queues.len() + 1 + slot).min(usize::from(u8::MAX)) as u8
     }
 
     /// The host accessed something: what is submitted from now on comes after it, and sees what it wrote.
@@ -328,11 +350,16 @@ impl Device {
         self.set_semaphore(point, known);
     }
 
-    /// The presentation engine is done with an image, and tells so.
-    pub(crate) fn acquire(&mut self, semaphore: Option<SemaphoreId>, fence: Option<FenceId>) {
+    /// The presentation engine is done with an image at `tag`, and tells so.
+    pub(crate) fn tell_acquired(
+        &mut self,
+        queue: u8,
+        tag: Tag,
+        semaphore: Option<SemaphoreId>,
+        fence: Option<FenceId>,
+    ) {
         let mut stages = Stages::default();
         stages.add(PRESENTATION);
-        let (queue, tag) = (self.presentation_queue(), self.tag);
         let carry = Clock::default().first_scope(queue, tag, stages, scope::usages_of(stages));
         let known = Known { carry, batches: HashMap::from([(queue, tag)]), ..Known::default() };
         if let Some(slot) = fence.and_then(|it| self.fences.get_mut(it.0 as usize)) {
@@ -352,25 +379,59 @@ impl Device {
         known
     }
 
+    /// The addresses of a part of a resource that is about to be used.
+    pub(crate) fn ranges(&mut self, resource: ResourceId, region: &Region) -> Vec<Range<u64>> {
+        if self.addresses.wants_planes(resource, region) {
+            let (old, planes) = self.addresses.add_planes(resource);
+            let states: Vec<(Range<u64>, State)> =
+                self.states.overlapping(old.clone()).map(|(range, state)| (range, state.clone())).collect();
+            for (range, state) in states {
+                for plane in &planes {
+                    let (start, end) = (plane + range.start - old.start, plane + range.end - old.start);
+                    self.states.update(start..end, |_, it| *it = Some(state.clone()));
+                }
+            }
+            self.states.remove(old);
+        }
+        self.addresses.ranges(resource, region)
+    }
+
     /// Keeps conflicts of an access to a resource.
     pub(crate) fn report(&mut self, tag: Tag, resource: ResourceId, conflicts: Vec<(Range<u64>, Vec<Conflict>)>) {
         let Some(at) = self.place(tag).cloned() else { return };
+        let first = self.found.len();
         for (range, conflicts) in conflicts {
             for conflict in conflicts {
                 let Some(prior) = self.place(conflict.prior).cloned() else { continue };
                 for region in self.addresses.regions(resource, &range) {
-                    let (kind, at, prior) = (conflict.kind, at.clone(), prior.clone());
-                    self.found.push(Found { kind, at, prior, resource, region });
+                    let found = Found { kind: conflict.kind, at: at.clone(), prior: prior.clone(), resource, region };
+                    add_found(&mut self.found, first, found);
                 }
             }
         }
     }
 
     /// Batches that wait for semaphores which nobody signals.
-    pub(crate) fn parked(&self) -> impl Iterator<Item = (QueueId, u32, u32)> {
+    pub(crate) fn parked(&self) -> impl Iterator<Item = (QueueId, u32)> {
         let queues = self.queues.iter().enumerate();
-        queues.flat_map(|(queue, it)| it.parked.iter().map(move |it| (QueueId(queue as u32), it.step, it.index)))
+        queues.flat_map(|(queue, it)| it.parked.iter().map(move |it| (QueueId(queue as u32), it.step)))
     }
+}
+
+/// Adds a hazard; the same one on other components of the same texels becomes one with it.
+fn add_found(all: &mut Vec<Found>, first: usize, new: Found) {
+    for own in &mut all[first..] {
+        let is_same = (own.kind, &own.prior) == (new.kind, &new.prior);
+        if let (true, Region::Image(left), Region::Image(right)) = (is_same, &mut own.region, &new.region) {
+            let is_there = (left.aspects, &left.mips, &left.layers, left.area)
+                == (right.aspects, &right.mips, &right.layers, right.area);
+            if is_there {
+                left.components.0 |= right.components.0;
+                return;
+            }
+        }
+    }
+    all.push(new);
 }
 
 /// Every stage there is.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use lavascope_base::IntervalMap;
 use lavascope_program::{
     Access, At, Barrier, Batch, Command, CommandBuffer, Dependency, Place, Region, RenderPass, ResourceId, Scope,
     SetEvent, WaitEvents, What,
@@ -105,11 +106,12 @@ impl Executor<'_> {
     }
 
     fn check(&mut self, tag: Tag, it: &Use<'_>) {
+        let ranges = self.device.ranges(it.resource, &it.region);
         let device = &*self.device;
         let apart = self.instance.as_ref().map_or(&[][..], Instance::apart);
         let now = self.now(tag, apart);
         let mut conflicts = Vec::new();
-        for range in device.addresses.ranges(it.resource, &it.region) {
+        for range in ranges {
             for (part, state) in device.states.overlapping(range) {
                 let found = state.check(now, it.usage, it.order);
                 if !found.is_empty() {
@@ -172,7 +174,7 @@ impl Executor<'_> {
     fn barrier(&mut self, tag: Tag, barrier: &Barrier) {
         let elements = match barrier {
             Barrier::One { src_stages, dst_stages, dependencies } => {
-                united(dependencies, *src_stages, *dst_stages, self.timeline())
+                self.united(dependencies, *src_stages, *dst_stages)
             }
             Barrier::Two { dependencies } => expanded(dependencies, self.timeline()),
         };
@@ -250,9 +252,35 @@ impl Executor<'_> {
         }
     }
 
-    fn part(&self, element: &Element) -> Option<(ResourceId, Vec<Range<u64>>)> {
-        let (resource, region) = element.part.as_ref()?;
-        Some((*resource, self.device.addresses.ranges(*resource, region)))
+    fn part(&mut self, element: &Element) -> Option<(ResourceId, Vec<Range<u64>>)> {
+        match element.part.as_ref()? {
+            Part::Region(resource, region) => Some((*resource, self.device.ranges(*resource, region))),
+            Part::Addresses(resource, range) => Some((*resource, Some(range.clone()).into_iter().collect())),
+        }
+    }
+
+    /// The elements of a barrier of version 1; where several are about the same memory, they are one there.
+    fn united(&mut self, dependencies: &[Dependency], src_stages: u64, dst_stages: u64) -> Vec<Element> {
+        let mut elements = united(dependencies, src_stages, dst_stages, self.timeline());
+        if elements.iter().filter(|it| it.part.is_some()).count() < 2 {
+            return elements;
+        }
+        let mut merged: IntervalMap<Option<Merged>> = IntervalMap::default();
+        for it in elements.extract_if(.., |it| it.part.is_some()) {
+            let Some((resource, ranges)) = self.part(&it) else { continue };
+            for range in ranges {
+                merged.update(range, |_, own| {
+                    let new = Merged { resource, scope: it.scope, is_transition: it.is_transition };
+                    let old = own.take().flatten();
+                    *own = Some(Some(old.map_or(new, |old| old.with(new))));
+                });
+            }
+        }
+        for (range, it) in merged.overlapping(0..u64::MAX) {
+            let Some(Merged { resource, scope, is_transition }) = *it else { continue };
+            elements.push(Element { scope, part: Some(Part::Addresses(resource, range)), is_transition });
+        }
+        elements
     }
 
     fn set_event(&mut self, tag: Tag, set: &SetEvent) {
@@ -277,7 +305,8 @@ impl Executor<'_> {
         match wait {
             WaitEvents::One { events, src_stages, dst_stages, dependencies } => {
                 for event in events {
-                    ready.extend(self.waited(event.0, united(dependencies, *src_stages, *dst_stages, self.timeline())));
+                    let elements = self.united(dependencies, *src_stages, *dst_stages);
+                    ready.extend(self.waited(event.0, elements));
                 }
             }
             WaitEvents::Two { events } => {
@@ -323,8 +352,34 @@ impl<'a> Use<'a> {
 /// A dependency, expanded.
 pub(crate) struct Element {
     pub(crate) scope: Expanded,
-    pub(crate) part: Option<(ResourceId, Region)>,
+    pub(crate) part: Option<Part>,
     pub(crate) is_transition: bool,
+}
+
+/// What a dependency is about, if not everything.
+pub(crate) enum Part {
+    Region(ResourceId, Region),
+    Addresses(ResourceId, Range<u64>),
+}
+
+/// Elements of one command that are about the same memory.
+#[derive(Clone, Copy)]
+struct Merged {
+    resource: ResourceId,
+    scope: Expanded,
+    is_transition: bool,
+}
+
+impl Merged {
+    fn with(self, other: Merged) -> Merged {
+        let scope = Expanded {
+            src: self.scope.src.union(other.scope.src),
+            src_usages: self.scope.src_usages.union(other.scope.src_usages),
+            dst: self.scope.dst.union(other.scope.dst),
+            dst_usages: self.scope.dst_usages.union(other.scope.dst_usages),
+        };
+        Merged { scope, is_transition: self.is_transition || other.is_transition, ..self }
+    }
 }
 
 /// With what its first scope hands on.
@@ -342,21 +397,25 @@ impl Element {
     }
 }
 
-/// Of a transfer between queue families each queue sees one half. The release ends what came before, and changes the
-/// layout; the acquire begins what comes after.
+/// Of a transfer between queue families each queue sees one half: the release comes after something, the acquire
+/// before something, and both are accesses themselves.
 fn element(dependency: &Dependency, mut scope: Expanded, queue: &Timeline) -> Element {
     let (part, is_transition) = match &dependency.what {
         What::Memory => (None, false),
-        What::Resource { resource, region } => (Some((*resource, region.clone())), false),
-        What::Transition { resource, region } => (Some((*resource, region.clone())), true),
+        What::Resource { resource, region } => (Some(Part::Region(*resource, region.clone())), false),
+        What::Transition { resource, region } => (Some(Part::Region(*resource, region.clone())), true),
         What::Ownership { resource, region, ownership } => {
-            let is_release = ownership.src_family == queue.family;
+            let is_half = ownership.src_family != ownership.dst_family;
+            let is_release = is_half && ownership.src_family == queue.family;
+            let is_acquire = is_half && !is_release && ownership.dst_family == queue.family;
             if is_release {
                 (scope.dst, scope.dst_usages) = (Stages::default(), Usages::default());
-            } else {
-                (scope.src, scope.src_usages) = (scope::all_commands(queue.flags), Usages::default());
             }
-            (Some((*resource, region.clone())), ownership.is_transition && is_release)
+            if is_acquire {
+                (scope.src, scope.src_usages) = (Stages::default(), Usages::default());
+            }
+            let is_access = is_release || is_acquire || ownership.is_transition;
+            (Some(Part::Region(*resource, region.clone())), is_access)
         }
     };
     Element { scope, part, is_transition }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
-use lavascope_program::{HazardKind, Place, Region, ResourceId, SemaphoreId};
+use lavascope_program::{FenceId, HazardKind, Place, Region, ResourceId, SemaphoreId};
 
 use crate::clock::Tag;
 use crate::device::{Device, Known, SetAt};
@@ -19,8 +19,8 @@ impl Device {
         let Some(usage) = TABLES.usage(PipelineStageFlags2::HOST.0, access.0) else { return };
         let tag = self.next_tag(Place::Step(step));
         let queue = self.host_queue();
+        let ranges = self.ranges(resource, region);
         let now = Now { clock: &self.host_clock, queue, tag, instance: None, from: 0, apart: &[] };
-        let ranges = self.addresses.ranges(resource, region);
         let conflicts = self.conflicts(&ranges, now, usage);
         self.report(tag, resource, conflicts);
         for range in ranges {
@@ -62,27 +62,41 @@ impl Device {
         }
     }
 
+    /// The presentation engine gives an image to the application, which must wait for it to be done.
+    pub(crate) fn acquire(
+        &mut self,
+        step: u32,
+        image: ResourceId,
+        semaphore: Option<SemaphoreId>,
+        fence: Option<FenceId>,
+    ) {
+        let tag = self.next_tag(Place::Step(step));
+        let queue = self.presentation_queue(image);
+        self.keep_presented(queue, tag, image);
+        self.tell_acquired(queue, tag, semaphore, fence);
+    }
+
     /// Images go to the presentation engine, after what some semaphores hand on.
-    pub(crate) fn present(&mut self, step: u32, waits: &[SemaphoreId], images: &[ResourceId]) {
-        let known = self.wait_to_present(waits);
+    pub(crate) fn present(&mut self, step: u32, host: &Known, waits: &[SemaphoreId], images: &[ResourceId]) {
+        let mut known = self.wait_to_present(waits);
+        known.raise_all(host);
         let tag = self.next_tag(Place::Step(step));
         for image in images {
-            self.present_image(tag, *image, &known);
+            let mut conflicts = Vec::new();
+            for (part, state) in self.states.overlapping(self.addresses.whole(*image)) {
+                let found = state.check_present(&known.carry);
+                if !found.is_empty() {
+                    conflicts.push((part, found));
+                }
+            }
+            self.report(tag, *image, conflicts);
+            let queue = self.presentation_queue(*image);
+            self.keep_presented(queue, tag, *image);
         }
     }
 
-    fn present_image(&mut self, tag: Tag, image: ResourceId, known: &Known) {
-        let whole = self.addresses.whole(image);
-        let mut conflicts = Vec::new();
-        for (part, state) in self.states.overlapping(whole.clone()) {
-            let found = state.check_present(&known.carry);
-            if !found.is_empty() {
-                conflicts.push((part, found));
-            }
-        }
-        self.report(tag, image, conflicts);
-        let queue = self.presentation_queue();
-        self.states.update(whole, |_, state| {
+    fn keep_presented(&mut self, queue: u8, tag: Tag, image: ResourceId) {
+        self.states.update(self.addresses.whole(image), |_, state| {
             state.get_or_insert_default().add_write(queue, tag, PRESENT, Order::None);
         });
     }

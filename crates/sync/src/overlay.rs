@@ -5,7 +5,7 @@
 //! is asked of the clocks, so later barriers of any kind reach points without touching them.
 
 use crate::clock::{Carry, Clock, Tag};
-use crate::usage::{Stages, Usage, Usages};
+use crate::usage::{Stage, Stages, Usage, Usages};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Overlay {
@@ -40,6 +40,14 @@ impl Overlay {
     pub(crate) fn is_visible(&self, clock: &Clock, queue: u8, usage: Usage) -> bool {
         let here = self.visible.iter().any(|it| it.0 == queue && it.1.has(usage));
         here || self.points.iter().any(|it| it.stages.iter().any(|c| clock.is_reached(usage, it.queue, c, it.tag)))
+    }
+
+    /// Whether a chain of dependencies from the write reaches a stage of `queue`, whose clock this is.
+    pub(crate) fn is_available(&self, clock: &Clock, queue: u8, stage: Stage) -> bool {
+        self.points.iter().any(|it| {
+            let is_direct = it.queue == queue && it.stages.has(stage);
+            is_direct || it.stages.iter().any(|c| clock.has_happened(stage, it.queue, c, it.tag))
+        })
     }
 
     /// Whether a chain of dependencies from the write reaches a scope of `queue` that begins with these stages and

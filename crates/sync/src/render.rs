@@ -14,7 +14,7 @@ use lavascope_program::{
 };
 
 use crate::clock::{Carry, Clock, Stretch, Tag};
-use crate::execute::{Element, Executor, Ready, Use};
+use crate::execute::{Element, Executor, Part, Ready, Use};
 use crate::order::Order;
 use crate::scope::Expanded;
 use crate::usage::{Stages, TABLES, Usage, Usages};
@@ -323,7 +323,7 @@ impl Pass {
             scope.dst = scope.dst.union(own.dst);
             scope.dst_usages = scope.dst_usages.union(own.dst_usages);
         }
-        let part = self.views.get(attachment).map(|it| (it.resource, Region::Image(it.region.clone())));
+        let part = self.views.get(attachment).map(|it| Part::Region(it.resource, Region::Image(it.region.clone())));
         Ready { carry, until, element: Element { scope, part, is_transition: true } }
     }
 

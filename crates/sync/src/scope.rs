@@ -43,14 +43,14 @@ impl Expanded {
 pub(crate) fn source(stages: u64, queue_flags: u32) -> Stages {
     let all = if stages & BOTTOM != 0 { ALL_COMMANDS } else { 0 };
     let given = as_given((stages | all) & !(TOP | BOTTOM), queue_flags);
-    given.iter().fold(given, |grown, it| grown.union(TABLES.stages[usize::from(it.0)].earlier)).on(queue_flags)
+    given.iter().fold(given, |grown, it| grown.union(TABLES.stages[usize::from(it.0)].earlier))
 }
 
 /// The second synchronization scope of a mask: everything is after the top, nothing after the bottom.
 pub(crate) fn destination(stages: u64, queue_flags: u32) -> Stages {
     let all = if stages & TOP != 0 { ALL_COMMANDS } else { 0 };
     let given = as_given((stages | all) & !(TOP | BOTTOM), queue_flags);
-    given.iter().fold(given, |grown, it| grown.union(TABLES.stages[usize::from(it.0)].later)).on(queue_flags)
+    given.iter().fold(given, |grown, it| grown.union(TABLES.stages[usize::from(it.0)].later))
 }
 
 /// The access scope of stages as given. Neither top nor bottom accesses anything.
@@ -81,9 +81,10 @@ pub(crate) fn host() -> Stages {
     TABLES.stages_of_bits(HOST)
 }
 
-/// The stages of a mask, groups taken apart. Only all commands together contain layout transitions.
+/// The stages of a mask, groups taken apart: of these, what the queue has. Only all commands together contain layout transitions.
 fn as_given(stages: u64, queue_flags: u32) -> Stages {
-    let mut found = TABLES.stages_of_bits(group_members(stages)).on(queue_flags);
+    let explicit = TABLES.stages_of_bits(stages);
+    let mut found = TABLES.stages_of_bits(group_members(stages)).on(queue_flags).union(explicit);
     if stages & ALL_COMMANDS != 0 {
         found = all_commands(queue_flags).union(found);
     }

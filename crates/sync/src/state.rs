@@ -7,11 +7,13 @@ use crate::host::after_present;
 use crate::order::{self, Order};
 use crate::overlay::Overlay;
 use crate::scope::Expanded;
-use crate::usage::{PRESENT, Stage, TABLES, TRANSITION_WRITE, Usage};
+use crate::usage::{PRESENT, Stage, TABLES, TRANSITION, TRANSITION_WRITE, Usage};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
     write: Option<Write>,
+    /// What the same command wrote in other ways.
+    more_writes: Vec<Write>,
     /// One for each lane that read.
     reads: Vec<Read>,
 }
@@ -62,12 +64,15 @@ impl State {
         if TABLES.write_column(usage).is_some() {
             self.check_write(now, usage, order)
         } else {
-            self.check_read(now, usage, order).into_iter().collect()
+            self.writes().filter_map(|it| self.check_read(now, it, usage, order)).collect()
         }
     }
 
-    fn check_read(&self, now: Now<'_>, usage: Usage, order: Order) -> Option<Conflict> {
-        let write = self.write.as_ref()?;
+    fn writes(&self) -> impl Iterator<Item = &Write> {
+        self.write.iter().chain(&self.more_writes)
+    }
+
+    fn check_read(&self, now: Now<'_>, write: &Write, usage: Usage, order: Order) -> Option<Conflict> {
         if now.is_apart(write.queue, write.tag) {
             return Some(write.conflict(now, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite));
         }
@@ -94,35 +99,42 @@ impl State {
                 found.push(read.conflict(now));
             }
         }
-        let Some(write) = &self.write else { return found };
-        // Reads since the write have been checked against it; those of its own command have not.
-        let has_later_reads = self.reads.iter().any(|it| it.last > write.tag);
-        let is_fine = write.tag == now.tag
-            || has_later_reads
-            || write.is_visible(now, usage)
-            || now.is_ordered(write.queue, write.tag, (write.usage, write.order), (usage, order));
-        if !is_fine || now.is_apart(write.queue, write.tag) {
-            found.push(write.conflict(now, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite));
+        for write in self.writes() {
+            let is_fine = write.tag == now.tag
+                || self.has_later_reads(write)
+                || write.is_visible(now, usage)
+                || now.is_ordered(write.queue, write.tag, (write.usage, write.order), (usage, order));
+            if !is_fine || now.is_apart(write.queue, write.tag) {
+                found.push(write.conflict(now, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite));
+            }
         }
         found
+    }
+
+    /// Reads since a write have been checked against it; those of its own command have not.
+    fn has_later_reads(&self, write: &Write) -> bool {
+        self.reads.iter().any(|it| it.last > write.tag)
     }
 
     /// With what the layout transition of a barrier conflicts: what its first scope does not cover.
     pub(crate) fn check_transition(&self, now: Now<'_>, carry: &Carry, scope: &Expanded, until: Tag) -> Vec<Conflict> {
         let mut found = Vec::new();
         for read in &self.reads {
-            if !carry.has(read.queue, TABLES.stage(read.usage), read.last) {
+            let is_fine = carry.has(read.queue, TABLES.stage(read.usage), read.last)
+                || read.happens_before(now, TRANSITION, read.last);
+            if !is_fine {
                 found.push(read.conflict(now));
             }
         }
-        let Some(write) = &self.write else { return found };
-        let has_later_reads = self.reads.iter().any(|it| it.last > write.tag);
-        // Transitions on one queue are in order by themselves.
-        let is_fine = has_later_reads
-            || write.usage == TRANSITION_WRITE && write.queue == now.queue
-            || write.is_in_scope(now, carry, scope, until);
-        if !is_fine {
-            found.push(write.conflict(now, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite));
+        for write in self.writes() {
+            // Transitions on one queue are in order by themselves.
+            let is_fine = self.has_later_reads(write)
+                || write.usage == TRANSITION_WRITE && write.queue == now.queue
+                || write.is_in_scope(now, carry, scope, until)
+                || write.is_available(now, TRANSITION);
+            if !is_fine {
+                found.push(write.conflict(now, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite));
+            }
         }
         found
     }
@@ -133,9 +145,7 @@ impl State {
         for it in self.reads.iter().filter(|it| !carry.has(it.queue, TABLES.stage(it.usage), it.last)) {
             found.push(Conflict { kind: HazardKind::PresentAfterRead, prior: it.last, prior_usage: it.usage });
         }
-        if let Some(it) = self.write.as_ref().filter(|it| !carry.has_available(it.queue, it.usage, it.tag))
-            && self.reads.is_empty()
-        {
+        for it in self.writes().filter(|it| self.reads.is_empty() && !carry.has_available(it.queue, it.usage, it.tag)) {
             found.push(Conflict { kind: HazardKind::PresentAfterWrite, prior: it.tag, prior_usage: it.usage });
         }
         found
@@ -151,28 +161,32 @@ impl State {
     }
 
     pub(crate) fn add_write(&mut self, queue: u8, tag: Tag, usage: Usage, order: Order) {
+        let write = Write { usage, queue, tag, order, overlay: None };
+        if self.write.as_ref().is_some_and(|it| it.tag == tag && it.usage != usage) {
+            self.more_writes.push(write);
+            return;
+        }
         self.reads.clear();
-        self.write = Some(Write { usage, queue, tag, order, overlay: None });
+        self.more_writes.clear();
+        self.write = Some(write);
     }
 
     /// The barrier's own write, from which its second scope begins.
     pub(crate) fn add_transition(&mut self, now: Now<'_>, scope: &Expanded) {
         self.add_write(now.queue, now.tag, TRANSITION_WRITE, Order::None);
-        self.overlay(now, scope);
+        if let Some(write) = &mut self.write {
+            write.overlay(now, scope);
+        }
     }
 
     /// A dependency on the resource: if its first scope has the last write, its second scope gets it.
     ///
     /// The first scope lies at `until`, and hands on `carry`; the second is now.
     pub(crate) fn depend(&mut self, now: Now<'_>, carry: &Carry, scope: &Expanded, until: Tag) {
-        if self.write.as_ref().is_some_and(|it| it.is_in_scope(now, carry, scope, until)) {
-            self.overlay(now, scope);
-        }
-    }
-
-    fn overlay(&mut self, now: Now<'_>, scope: &Expanded) {
-        if let Some(write) = &mut self.write {
-            write.overlay.get_or_insert_default().add(now.queue, now.tag, scope.dst, scope.dst_usages);
+        for write in self.write.iter_mut().chain(&mut self.more_writes) {
+            if write.is_in_scope(now, carry, scope, until) {
+                write.overlay(now, scope);
+            }
         }
     }
 }
@@ -197,9 +211,20 @@ impl Now<'_> {
 }
 
 impl Write {
+    /// The second scope of a dependency that has this write in its first.
+    fn overlay(&mut self, now: Now<'_>, scope: &Expanded) {
+        self.overlay.get_or_insert_default().add(now.queue, now.tag, scope.dst, scope.dst_usages);
+    }
+
     fn is_visible(&self, now: Now<'_>, usage: Usage) -> bool {
         now.clock.is_visible(usage, self.queue, self.usage, self.tag)
             || self.overlay.as_ref().is_some_and(|it| it.is_visible(now.clock, now.queue, usage))
+    }
+
+    /// Whether it is available to a stage by what came before.
+    fn is_available(&self, now: Now<'_>, stage: Stage) -> bool {
+        now.clock.is_available(stage, self.queue, self.usage, self.tag)
+            || self.overlay.as_ref().is_some_and(|it| it.is_available(now.clock, now.queue, stage))
     }
 
     /// Whether the first scope of a dependency on this range, at `until`, has this write.

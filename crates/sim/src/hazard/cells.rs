@@ -7,7 +7,9 @@
 use std::{collections::HashMap, ops::Range};
 
 use lavascope_abi::{FORMATS, ImageAspectFlags};
-use lavascope_program::{Area, Binding, Image, ImageRegion, Program, Region, Resource, ResourceId, ResourceKind, Tiling};
+use lavascope_program::{
+    Area, Binding, Image, ImageRegion, Program, Region, Resource, ResourceId, ResourceKind, Tiling,
+};
 
 /// The smallest thing that can be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,12 +50,16 @@ impl<'p> Cells<'p> {
 
     /// For each cell the others that may be the same memory without being the same cell.
     pub(super) fn aliases(&self) -> Vec<Vec<u32>> {
-        let is_same_memory = |one: usize, other: usize| one != other && self.overlap(self.cells[one], self.cells[other]);
+        let is_same_memory =
+            |one: usize, other: usize| one != other && self.overlap(self.cells[one], self.cells[other]);
         if !self.program.resources.iter().any(|it| it.binding.is_some() && is_opaque(it)) {
             return vec![Vec::new(); self.cells.len()];
         }
         let range = 0..self.cells.len();
-        range.clone().map(|one| range.clone().filter(|it| is_same_memory(one, *it)).map(|it| it as u32).collect()).collect()
+        range
+            .clone()
+            .map(|one| range.clone().filter(|it| is_same_memory(one, *it)).map(|it| it as u32).collect())
+            .collect()
     }
 
     fn overlap(&self, one: Cell, other: Cell) -> bool {

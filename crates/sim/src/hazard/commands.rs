@@ -132,7 +132,7 @@ impl<'p> Machine<'p> {
 
     /// Operations before a time; inside of a render pass, those of the subpass.
     fn first_scope(&self, environment: &Environment<'p>, to: Time, stages: u64) -> Scope {
-        let from = environment.pass.as_ref().and_then(|it| it.begin_of_subpass()).unwrap_or(0);
+        let from = environment.pass.as_ref().map_or(0, |it| it.begin());
         let stages = masks::first_scope(stages, self.queue_flags(environment.queue));
         Scope { line: environment.line(), from, to, stages }
     }
@@ -148,16 +148,11 @@ impl<'p> Machine<'p> {
         first_index: usize,
     ) {
         let flags = self.queue_flags(environment.queue);
-        let second = Scope {
-            line: environment.line(),
-            from: time,
-            to: END,
-            stages: masks::second_scope(stages.second, flags),
-        };
-        let number = self.depend(Dependency { first, second, available: Vec::new(), visible: Vec::new() });
-        if let Some(pass) = &mut environment.pass {
-            pass.add_inside(number);
-        }
+        let second =
+            Scope { line: environment.line(), from: time, to: END, stages: masks::second_scope(stages.second, flags) };
+        let shared = Dependency { first, second, available: Vec::new(), visible: Vec::new() };
+        let is_alone = elements.len() == 1 && self.target(environment.queue, &elements[0].what).1 != Half::Neither;
+        let common = (!is_alone).then(|| self.add_inside(environment, shared.clone()));
         for (index, element) in elements.iter().enumerate() {
             let (target, half) = self.target(environment.queue, &element.what);
             let cells = target.map(|(resource, region)| self.cells.numbers(resource, region));
@@ -166,20 +161,31 @@ impl<'p> Machine<'p> {
                 access: masks::expand_access(access),
                 cells: cells.clone(),
             };
-            if half != Half::Acquire {
-                let available = accesses(stages.first, element.scope.src_access);
-                self.trace.dependencies[number].available.push(available);
-            }
-            if half != Half::Release {
-                let visible = accesses(stages.second, element.scope.dst_access);
-                self.trace.dependencies[number].visible.push(visible);
-            }
+            let available = accesses(stages.first, element.scope.src_access);
+            let visible = accesses(stages.second, element.scope.dst_access);
+            let number = match (half, common) {
+                (Half::Neither, Some(number)) => {
+                    self.trace.dependencies[number].available.push(available);
+                    self.trace.dependencies[number].visible.push(visible);
+                    number
+                }
+                _ => self.add_inside(environment, half_of_transfer(&shared, half, available, visible)),
+            };
             let is_access = half != Half::Neither || is_transition(&element.what);
             if let Some((resource, _)) = target.filter(|_| is_access) {
-                let op = transition(environment, (place, time), first_index + index, resource, cells.unwrap_or_default());
+                let index = first_index + index;
+                let op = transition(environment, (place, time), index, resource, cells.unwrap_or_default());
                 self.trace.ops.push(Op { role: Role::Transition { after: vec![number], before: vec![number] }, ..op });
             }
         }
+    }
+
+    fn add_inside(&mut self, environment: &mut Environment<'p>, dependency: Dependency) -> usize {
+        let number = self.depend(dependency);
+        if let Some(pass) = &mut environment.pass {
+            pass.add_inside(number);
+        }
+        number
     }
 
     fn target<'e>(&self, queue: u32, what: &'e What) -> (Option<(ResourceId, &'e Region)>, Half) {
@@ -188,9 +194,7 @@ impl<'p> Machine<'p> {
             What::Resource { resource, region } | What::Transition { resource, region } => {
                 (Some((*resource, region)), Half::Neither)
             }
-            What::Ownership { resource, region, ownership } => {
-                (Some((*resource, region)), self.half(queue, ownership))
-            }
+            What::Ownership { resource, region, ownership } => (Some((*resource, region)), self.half(queue, ownership)),
         }
     }
 
@@ -285,6 +289,19 @@ pub(super) fn transition(
         order: RasterOrder::None,
         subpass: environment.pass.as_ref().map(|it| it.at()),
     }
+}
+
+/// A release comes before nothing on its queue, an acquire after nothing: only all commands include them.
+fn half_of_transfer(shared: &Dependency, half: Half, available: Accesses, visible: Accesses) -> Dependency {
+    let mut dependency = shared.clone();
+    if half == Half::Release {
+        dependency.second.stages = 0;
+        dependency.available.push(available);
+    } else {
+        dependency.first.clear();
+        dependency.visible.push(visible);
+    }
+    dependency
 }
 
 fn stages_of(element: &Element) -> Stages {

@@ -40,11 +40,7 @@ pub fn compare(program: &Program, verdicts: &[Verdict], engine: Engine<'_>) -> O
 }
 
 /// A program on which the two disagree, made small, with the disagreement; none if they agree.
-pub fn find_disagreement(
-    program: &Program,
-    rules: OracleRules,
-    engine: Engine<'_>,
-) -> Option<(Program, Disagreement)> {
+pub fn find_disagreement(program: &Program, rules: OracleRules, engine: Engine<'_>) -> Option<(Program, Disagreement)> {
     let disagreement = |it: &Program| compare(it, &find_hazards(it, rules).verdicts, engine);
     disagreement(program)?;
     let small = shrink(program, &|it| disagreement(it).is_some());

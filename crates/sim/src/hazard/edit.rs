@@ -251,6 +251,8 @@ pub(super) fn repair(program: &mut Program) {
             Command::SetEvent(SetEvent::One { event: it, stages }) if *it == event => all | stages,
             _ => all,
         });
+        let is_set_by_host = program.steps.contains(&Step::SetEvent(event));
+        let host = if is_set_by_host { lavascope_abi::PipelineStageFlags2::HOST.0 } else { 0 };
         for command in program.command_buffers.iter_mut().flat_map(|it| &mut it.commands) {
             match command {
                 Command::SetEvent(SetEvent::Two { event: it, dependencies }) if *it == event => {
@@ -261,8 +263,7 @@ pub(super) fn repair(program: &mut Program) {
                     same.for_each(|it| it.1.clone_from(&wanted));
                 }
                 Command::WaitEvents(WaitEvents::One { events, src_stages, .. }) if *events == [event] => {
-                    let host = lavascope_abi::PipelineStageFlags2::HOST.0;
-                    *src_stages = stages | (*src_stages & host);
+                    *src_stages = stages | host;
                 }
                 _ => {}
             }

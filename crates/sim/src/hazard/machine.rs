@@ -151,7 +151,7 @@ impl<'p> Machine<'p> {
         self.semaphores[point.semaphore.0 as usize].push_back(Signaled { value: point.value, first });
     }
 
-    /// The first scopes of the signal operations that a wait for this point comes after.
+    /// The first scopes of the signal operation that a wait for this point comes after.
     fn signaled(&self, point: Point) -> Option<Vec<Scope>> {
         let signals = &self.semaphores[point.semaphore.0 as usize];
         let Some(value) = point.value else {
@@ -160,9 +160,9 @@ impl<'p> Machine<'p> {
         if value == 0 {
             return Some(Vec::new());
         }
-        // Values only grow, so that all the signals before the one that reached the value happened before it.
-        let reached = signals.iter().position(|it| it.value.is_some_and(|it| it >= value))?;
-        Some(signals.iter().take(reached + 1).flat_map(|it| it.first.clone()).collect())
+        // One signal that reaches the value; which one, if there are several, nobody can rely on but for the first.
+        let reached = signals.iter().find(|it| it.value.is_some_and(|it| it >= value))?;
+        Some(reached.first.clone())
     }
 
     fn host_access(&mut self, step: u32, resource: ResourceId, region: &Region, is_write: bool) {

@@ -3,17 +3,26 @@
 //! The oracle shares nothing with the engine that it checks but the form of programs and the tables of the registry.
 
 mod cells;
+mod census;
 mod commands;
+mod compare;
+mod edit;
+mod generate;
 mod machine;
 mod masks;
 mod oracle;
 mod print;
 mod rendering;
+mod shrink;
 mod trace;
 
 pub use cells::{Cell, cells_of};
-pub use print::{print, print_place};
+pub use census::{Census, THINGS};
+pub use compare::{Disagreement, Engine, compare, describe, find_disagreement};
+pub use generate::{Kinds, random_program};
 pub use oracle::{OracleRules, Outcome, Partner, Verdict, find_hazards};
+pub use print::{print, print_place};
+pub use shrink::shrink;
 
 #[cfg(test)]
 mod tests;

@@ -99,9 +99,11 @@ impl<'t> Judge<'t> {
         let numbers = |is_wanted: &dyn Fn(usize, &Dependency) -> bool| {
             all.iter().enumerate().filter(|(number, it)| is_wanted(*number, it)).map(|(number, _)| number).collect()
         };
-        let out: Vec<Vec<usize>> = trace.ops.iter().map(|op| numbers(&|number, it| is_before(op, number, it))).collect();
+        let out: Vec<Vec<usize>> =
+            trace.ops.iter().map(|op| numbers(&|number, it| is_before(op, number, it))).collect();
         let into = trace.ops.iter().map(|op| numbers(&|number, it| is_after(op, number, it))).collect();
-        let reached_from = |out: &Vec<usize>| (0..all.len()).map(|it| out.iter().any(|from| chains[*from][it])).collect();
+        let reached_from =
+            |out: &Vec<usize>| (0..all.len()).map(|it| out.iter().any(|from| chains[*from][it])).collect();
         let reached = out.iter().map(reached_from).collect();
         Judge { trace, rules, chains, paths, reached, out, into }
     }
@@ -168,9 +170,14 @@ impl<'t> Judge<'t> {
             };
             is_right[position] = self.is_ordered(earlier[position], later)
                 || between().any(|(_, right, op)| right && op.is_write && !self.is_forgotten(op, after))
-                || self.is_excused(before, after) && between().any(|(it, _, op)| !op.is_write && self.executes(it, later));
+                || self.is_excused(before, after)
+                    && between().any(|(it, _, op)| !op.is_write && self.executes(it, later));
             if !is_right[position] {
-                partners.push(Partner { at: before.place.clone(), index: before.index, kind: self.kind(before, after) });
+                partners.push(Partner {
+                    at: before.place.clone(),
+                    index: before.index,
+                    kind: self.kind(before, after),
+                });
             }
         }
         partners.reverse();
@@ -199,7 +206,8 @@ impl<'t> Judge<'t> {
             return self.executes(before, after);
         }
         let needs_visibility = !second.is_write || self.rules.visible_writes;
-        self.executes(before, after) && if needs_visibility { self.sees(before, after) } else { self.is_available(before, after) }
+        self.executes(before, after)
+            && if needs_visibility { self.sees(before, after) } else { self.is_available(before, after) }
     }
 
     /// Whether an execution dependency chain leads from one access to the other, or they are ordered anyway.
@@ -343,8 +351,7 @@ fn is_attachment_access(op: &Op) -> bool {
 const COLOR_ACCESSES: u64 = Access::COLOR_ATTACHMENT_READ.0
     | Access::COLOR_ATTACHMENT_WRITE.0
     | Access::COLOR_ATTACHMENT_READ_NONCOHERENT_EXT.0;
-const DEPTH_STENCIL_ACCESSES: u64 =
-    Access::DEPTH_STENCIL_ATTACHMENT_READ.0 | Access::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
+const DEPTH_STENCIL_ACCESSES: u64 = Access::DEPTH_STENCIL_ATTACHMENT_READ.0 | Access::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
 
 fn are_transitions_of_one_queue(before: &Op, after: &Op) -> bool {
     let is_transition = |it: &Op| matches!(it.role, Role::Transition { .. });

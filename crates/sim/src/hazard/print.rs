@@ -7,8 +7,8 @@ use std::fmt::Write;
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_program::{
-    Access, AttachmentView, Barrier, Batch, Command, Dependency, Place, Point, Program, RasterOrder, Region, RenderPass,
-    Resource, ResourceId, ResourceKind, Scope, SetEvent, Step, WaitEvents, What,
+    Access, AttachmentView, Barrier, Batch, Command, Dependency, Place, Point, Program, RasterOrder, Region,
+    RenderPass, Resource, ResourceId, ResourceKind, Scope, SetEvent, Step, WaitEvents, What,
 };
 
 /// Short names of single stages and of groups.

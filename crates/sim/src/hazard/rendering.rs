@@ -20,6 +20,10 @@ use super::{
 pub(super) struct Instance<'p> {
     number: usize,
     subpass: u32,
+    /// When the subpass began; without a render pass, the whole.
+    begin: Time,
+    /// Dependencies of barriers in the subpass, which reach to its end.
+    inside: Vec<usize>,
     pass: Option<PassState<'p>>,
     rendering: Option<&'p Rendering>,
 }
@@ -28,13 +32,10 @@ struct PassState<'p> {
     pass: &'p RenderPass,
     views: &'p [AttachmentView],
     area: Area,
-    begin_of_subpass: Time,
     /// The dependencies of the render pass, explicit and implicit, with their numbers in the trace.
     dependencies: Vec<(SubpassDependency, usize)>,
     /// Per attachment its last subpass so far and the layout there.
     layouts: Vec<Option<(u32, i32)>>,
-    /// Dependencies of barriers in the subpass, which reach to its end.
-    inside: Vec<usize>,
 }
 
 /// A part of an attachment that is loaded and stored in one way.
@@ -50,14 +51,13 @@ impl Instance<'_> {
         SubpassAt { instance: self.number, subpass: self.subpass }
     }
 
-    pub(super) fn begin_of_subpass(&self) -> Option<Time> {
-        self.pass.as_ref().map(|it| it.begin_of_subpass)
+    /// Barriers know nothing of what was before.
+    pub(super) fn begin(&self) -> Time {
+        self.begin
     }
 
     pub(super) fn add_inside(&mut self, dependency: usize) {
-        if let Some(pass) = &mut self.pass {
-            pass.inside.push(dependency);
-        }
+        self.inside.push(dependency);
     }
 }
 
@@ -78,17 +78,10 @@ impl<'p> Machine<'p> {
             .map(|it| (it, self.subpass_dependency(environment.queue, &it, begin)))
             .collect();
         self.trace.instances.push(paths(pass));
-        let state = PassState {
-            pass,
-            views,
-            area,
-            begin_of_subpass: begin,
-            dependencies,
-            layouts: vec![None; pass.attachments.len()],
-            inside: Vec::new(),
-        };
+        let state = PassState { pass, views, area, dependencies, layouts: vec![None; pass.attachments.len()] };
         let number = self.trace.instances.len() - 1;
-        environment.pass = Some(Instance { number, subpass: 0, pass: Some(state), rendering: None });
+        let inside = Vec::new();
+        environment.pass = Some(Instance { number, subpass: 0, begin, inside, pass: Some(state), rendering: None });
         self.enter_subpass(environment, place);
     }
 
@@ -129,14 +122,13 @@ impl<'p> Machine<'p> {
         rendering: &'p Rendering,
     ) {
         let resumed = environment.suspended.take().filter(|_| rendering.is_resuming);
-        let number = resumed.map_or_else(
-            || {
-                self.trace.instances.push(vec![vec![true]]);
-                self.trace.instances.len() - 1
-            },
-            |it| it.number,
-        );
-        environment.pass = Some(Instance { number, subpass: 0, pass: None, rendering: Some(rendering) });
+        let begin = self.tick();
+        let instance = resumed.unwrap_or_else(|| {
+            self.trace.instances.push(vec![vec![true]]);
+            let number = self.trace.instances.len() - 1;
+            Instance { number, subpass: 0, begin, inside: Vec::new(), pass: None, rendering: None }
+        });
+        environment.pass = Some(Instance { rendering: Some(rendering), ..instance });
         if rendering.is_resuming {
             return;
         }
@@ -164,7 +156,15 @@ impl<'p> Machine<'p> {
             let part = single_part(it.kind, &it.view, it.load, it.store);
             self.store(environment, (place, time), &it.view, rendering.area, &part);
         }
+        let end = self.tick();
+        self.end_inside(environment, end);
         environment.pass = None;
+    }
+
+    /// Barriers reach no further than this.
+    fn end_inside(&mut self, environment: &mut Environment<'p>, end: Time) {
+        let inside = environment.pass.as_mut().map(|it| std::mem::take(&mut it.inside)).unwrap_or_default();
+        inside.into_iter().for_each(|it| self.trace.dependencies[it].second.to = end);
     }
 
     fn subpass_dependency(&mut self, queue: u32, dependency: &SubpassDependency, begin: Time) -> usize {
@@ -195,7 +195,6 @@ impl<'p> Machine<'p> {
         environment.pass = Some(instance);
         let fresh = self.transitions_into(environment, place, &mut state, subpass);
         let begin = self.tick();
-        state.begin_of_subpass = begin;
         self.set_scopes(environment.queue, &state, subpass, (begin, END));
         let time = self.tick();
         for attachment in fresh {
@@ -204,6 +203,7 @@ impl<'p> Machine<'p> {
             }
         }
         if let Some(instance) = &mut environment.pass {
+            instance.begin = begin;
             instance.pass = Some(state);
         }
     }
@@ -240,7 +240,7 @@ impl<'p> Machine<'p> {
     fn leave_subpass(&mut self, environment: &mut Environment<'p>, place: &Place) {
         let Some(mut instance) = environment.pass.take() else { return };
         let subpass = instance.subpass;
-        let Some(mut state) = instance.pass.take() else { return };
+        let Some(state) = instance.pass.take() else { return };
         environment.pass = Some(instance);
         let time = self.tick();
         for (source, target) in resolves(&state.pass.subpasses[subpass as usize]) {
@@ -256,11 +256,9 @@ impl<'p> Machine<'p> {
             }
         }
         let end = self.tick();
-        self.set_scopes(environment.queue, &state, subpass, (state.begin_of_subpass, end));
-        for number in state.inside.drain(..) {
-            self.trace.dependencies[number].second.to = end;
-        }
+        self.end_inside(environment, end);
         if let Some(instance) = &mut environment.pass {
+            self.set_scopes(environment.queue, &state, subpass, (instance.begin, end));
             instance.pass = Some(state);
         }
     }
@@ -464,12 +462,8 @@ fn single_part(kind: AttachmentKind, view: &AttachmentView, load: LoadOp, store:
 fn parts(attachment: &Attachment, view: &AttachmentView) -> Vec<Part> {
     let aspects = view.region.aspects;
     let color = Part { aspects, load: attachment.load, store: attachment.store, is_color: true };
-    let depth = Part {
-        aspects: aspects & Aspect::DEPTH.0,
-        load: attachment.load,
-        store: attachment.store,
-        is_color: false,
-    };
+    let depth =
+        Part { aspects: aspects & Aspect::DEPTH.0, load: attachment.load, store: attachment.store, is_color: false };
     let stencil = Part {
         aspects: aspects & Aspect::STENCIL.0,
         load: attachment.stencil_load,

@@ -43,7 +43,10 @@ pub(super) struct Op {
 pub(super) enum Role {
     Plain,
     /// Happens after the first scopes of some dependencies and before the second scopes of others.
-    Transition { after: Vec<usize>, before: Vec<usize> },
+    Transition {
+        after: Vec<usize>,
+        before: Vec<usize>,
+    },
     Load,
     Store,
     ResolveRead,
@@ -72,7 +75,11 @@ pub(super) struct Scope {
 pub(super) enum Accesses {
     All,
     /// Stages as given, without those logically earlier or later; and some cells, or all.
-    Some { stages: u64, access: u64, cells: Option<Vec<u32>> },
+    Some {
+        stages: u64,
+        access: u64,
+        cells: Option<Vec<u32>>,
+    },
 }
 
 /// One dependency: of a barrier, an event, a semaphore, a submission, a wait of the host.

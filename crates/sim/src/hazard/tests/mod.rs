@@ -3,4 +3,6 @@
 mod counterexamples;
 mod notation;
 mod queues;
+mod random;
+mod rendering;
 mod rules;

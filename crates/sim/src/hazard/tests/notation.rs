@@ -24,8 +24,7 @@ pub(super) fn summary(program: &Program, rules: OracleRules) -> String {
     let mut found = Vec::new();
     for verdict in find_hazards(program, rules).verdicts {
         for partner in &verdict.partners {
-            let line =
-                format!("{} {} {}", print_place(&verdict.at), partner.kind.short(), print_place(&partner.at));
+            let line = format!("{} {} {}", print_place(&verdict.at), partner.kind.short(), print_place(&partner.at));
             if !found.contains(&line) {
                 found.push(line);
             }
@@ -208,7 +207,8 @@ fn element(text: &str) -> Dependency {
         return Dependency { scope, what: What::Memory };
     }
     let (resource, region) = target(&format!("[{})", part.replacen("r1 ", "", 1)));
-    let (resource, region) = if part.starts_with("r1") { target(&part.replacen("r1 ", "r1 [", 1)) } else { (resource, region) };
+    let (resource, region) =
+        if part.starts_with("r1") { target(&part.replacen("r1 ", "r1 [", 1)) } else { (resource, region) };
     let ownership = |is_transition| Ownership { src_family: 0, dst_family: 1, is_transition };
     let what = match name {
         "Res" => What::Resource { resource, region },

@@ -43,8 +43,14 @@ fn binary_semaphores() {
         ("submit q0 cbs[0] sig[(0, ALL)] / submit q1 wait[(0, ALL)] cbs[] / submit q1 cbs[1]", "clean"),
         ("submit q0 cbs[0] sig[(0, ALL)] / submit q1 cbs[1] / submit q1 wait[(0, ALL)] cbs[]", "1.0.0:0 RRW 0.0.0:0"),
         // Through a third queue, if the stages agree.
-        ("submit q0 cbs[0] sig[(0, ALL)] / submit q2 wait[(0, TR)] cbs[] sig[(1, TR)] / submit q1 wait[(1, FS)] cbs[1]", "clean"),
-        ("submit q0 cbs[0] sig[(0, ALL)] / submit q2 wait[(0, TR)] cbs[] sig[(1, CS)] / submit q1 wait[(1, FS)] cbs[1]", "2.0.0:0 RAW 0.0.0:0"),
+        (
+            "submit q0 cbs[0] sig[(0, ALL)] / submit q2 wait[(0, TR)] cbs[] sig[(1, TR)] / submit q1 wait[(1, FS)] cbs[1]",
+            "clean",
+        ),
+        (
+            "submit q0 cbs[0] sig[(0, ALL)] / submit q2 wait[(0, TR)] cbs[] sig[(1, CS)] / submit q1 wait[(1, FS)] cbs[1]",
+            "2.0.0:0 RAW 0.0.0:0",
+        ),
         // On one queue, too.
         ("submit q0 cbs[0] sig[(0, TR)] / submit q0 wait[(0, FS)] cbs[1]", "clean"),
         ("submit q0 cbs[0] sig[(0, ALL)] ; wait[(0, ALL)] cbs[1]", "clean"),
@@ -81,11 +87,22 @@ fn timelines() {
     table(&[
         ("submit q0 cbs[0] sig[(0=1, ALL)] / submit q1 wait[(0=1, ALL)] cbs[1]", "clean"),
         ("submit q0 cbs[0] sig[(0=5, ALL)] / submit q1 wait[(0=3, ALL)] cbs[1]", "clean"),
-        ("submit q0 cbs[0] sig[(0=1, ALL)] / submit q1 wait[(0=1, ALL)] cbs[] / submit q2 wait[(0=1, ALL)] cbs[1]", "clean"),
+        (
+            "submit q0 cbs[0] sig[(0=1, ALL)] / submit q1 wait[(0=1, ALL)] cbs[] / submit q2 wait[(0=1, ALL)] cbs[1]",
+            "clean",
+        ),
         // The wait is there before the signal.
         ("submit q1 wait[(0=1, ALL)] cbs[1] / submit q0 cbs[0] sig[(0=1, ALL)]", "clean"),
-        ("submit q0 cbs[] sig[(0=1, ALL)] / submit q0 cbs[0] sig[(0=2, ALL)] / submit q1 wait[(0=1, ALL)] cbs[1]", "2.0.0:0 RRW 1.0.0:0"),
+        (
+            "submit q0 cbs[] sig[(0=1, ALL)] / submit q0 cbs[0] sig[(0=2, ALL)] / submit q1 wait[(0=1, ALL)] cbs[1]",
+            "2.0.0:0 RRW 1.0.0:0",
+        ),
         ("submit q0 cbs[0] / submit q1 wait[(0=0, ALL)] cbs[1]", "1.0.0:0 RRW 0.0.0:0"),
+        // Of several signals one is waited for.
+        (
+            "submit q0 cbs[0] sig[(0=1, ALL)] / submit q2 cbs[] sig[(0=2, ALL)] / submit q1 wait[(0=2, ALL)] cbs[1]",
+            "2.0.0:0 RRW 0.0.0:0",
+        ),
         // The host.
         ("submit q0 cbs[0] sig[(0=1, TR)] / host wait 0=1 / submit q1 cbs[1]", "clean"),
         ("submit q0 cbs[0] sig[(0=1, CS)] / host wait 0=1 / submit q1 cbs[1]", "2.0.0:0 RAW 0.0.0:0"),
@@ -187,16 +204,20 @@ fn secondaries_are_inline() {
 #[test]
 fn ownership() {
     let text = |release: &str, acquire: &str, wait: &str| {
-        let commands = format!("cb0:\nTR.W [0,1)\nbarrier Own(0,1)[{release}]\ncb1:\nbarrier Own(0,1)[{acquire}]\nFS.smp [0,1)");
+        let commands =
+            format!("cb0:\nTR.W [0,1)\nbarrier Own(0,1)[{release}]\ncb1:\nbarrier Own(0,1)[{acquire}]\nFS.smp [0,1)");
         let steps = format!("submit q0 cbs[0] sig[(0, ALL)]\nsubmit q2 wait[(0, {wait})] cbs[1]");
         verdict(&format!("{commands}\n{steps}"), OracleRules::CONTRACT)
     };
     let (release, acquire) = ("S=TR SA=W -> D= DA=", "S=FS SA= -> D=FS DA=smp");
-    assert_eq!(text(release, acquire, "FS"), "clean");
-    assert_eq!(text("S=TR SA= -> D= DA=", acquire, "FS"), "0.0.0:1 WAW 0.0.0:0");
-    assert_eq!(text(release, "S=FS SA= -> D=FS DA=", "FS"), "1.0.0:1 RAW 1.0.0:0");
+    assert_eq!(text(release, acquire, "ALL"), "clean");
+    assert_eq!(text("S=TR SA= -> D= DA=", acquire, "ALL"), "0.0.0:1 WAW 0.0.0:0");
+    // The wait makes everything visible but the acquire itself.
+    assert_eq!(text(release, "S=FS SA= -> D=FS DA=", "ALL"), "1.0.0:1 RAW 1.0.0:0");
+    // Neither half is in a stage that could be waited for.
+    assert_eq!(text(release, acquire, "FS"), "1.0.0:0 WAW 0.0.0:0, 1.0.0:0 WAW 0.0.0:1");
     assert_eq!(text(release, acquire, "CS"), "1.0.0:0 WAW 0.0.0:0, 1.0.0:0 WAW 0.0.0:1");
-    // A release makes nothing visible on its own queue.
+    // A release comes before nothing on its own queue.
     let own = "cb0:\nTR.W [0,1)\nbarrier Own(0,1)[S=TR SA=W -> D=FS DA=smp]\nFS.smp [0,1)\nsubmit q0 cbs[0]";
     assert_eq!(verdict(own, OracleRules::CONTRACT), "0.0.0:2 RAW 0.0.0:0, 0.0.0:2 RAW 0.0.0:1");
 }
@@ -204,7 +225,8 @@ fn ownership() {
 #[test]
 fn presentation() {
     let text = |steps: &str| {
-        let commands = "cb0:\nbarrier Trans(0,8)[S=CO SA= -> D=CO DA=CW]\nCO.CW [0,8)\nbarrier Trans(0,8)[S=CO SA=CW -> D= DA=]";
+        let commands =
+            "cb0:\nbarrier Trans(0,8)[S=CO SA= -> D=CO DA=CW]\nCO.CW [0,8)\nbarrier Trans(0,8)[S=CO SA=CW -> D= DA=]";
         verdict(&format!("{commands}\n{}", steps.replace(" / ", "\n")), OracleRules::CONTRACT)
     };
     let frame = "acquire 0 0 / submit q0 wait[(0, CO)] cbs[0] sig[(1, ALL)] / present q0 0 1";

@@ -94,10 +94,19 @@ fn chains() {
         (&format!("{first}; barrier Global[S=DI SA= -> D=TR DA=r]; TR.r [0,1)"), "3 RAW 0"),
         (&format!("{first}; barrier Global[S=VS SA= -> D=TR DA=]; TR.r [0,1)"), "3 RAW 0"),
         // Not available in the first, and too late in the second, which does not hold the write itself.
-        ("CS.SW [0,1); barrier Global[S=CS SA= -> D=VS DA=]; barrier Global[S=VS SA=SW -> D=TR DA=r]; TR.r [0,1)", "3 RAW 0"),
-        ("CS.SW [0,1); barrier Global[S=CS SA= -> D=VS DA=]; barrier Global[S=VS|CS SA=SW -> D=TR DA=r]; TR.r [0,1)", "clean"),
+        (
+            "CS.SW [0,1); barrier Global[S=CS SA= -> D=VS DA=]; barrier Global[S=VS SA=SW -> D=TR DA=r]; TR.r [0,1)",
+            "3 RAW 0",
+        ),
+        (
+            "CS.SW [0,1); barrier Global[S=CS SA= -> D=VS DA=]; barrier Global[S=VS|CS SA=SW -> D=TR DA=r]; TR.r [0,1)",
+            "clean",
+        ),
         // Barriers in the wrong order.
-        ("CS.SW [0,1); barrier Global[S=VS SA= -> D=TR DA=r]; barrier Global[S=CS SA=SW -> D=VS DA=]; TR.r [0,1)", "3 RAW 0"),
+        (
+            "CS.SW [0,1); barrier Global[S=VS SA= -> D=TR DA=r]; barrier Global[S=CS SA=SW -> D=VS DA=]; TR.r [0,1)",
+            "3 RAW 0",
+        ),
     ]);
 }
 
@@ -111,8 +120,14 @@ fn resource_barriers() {
         ("TR.W r1 [0,4); barrier Res(r1 0,4)[S=TR SA=W -> D=FS DA=sr]; FS.sr r1 [2,3)", "clean"),
         ("TR.W r1 [0,4); barrier Res(0,4)[S=TR SA=W -> D=FS DA=sr]; FS.sr r1 [2,3)", "2 RAW 0"),
         // Available by a barrier of the range, visible by a global one.
-        ("TR.W [0,1); barrier Res(0,1)[S=TR SA=W -> D=CS DA=]; barrier Global[S=CS SA= -> D=FS DA=smp]; FS.smp [0,1)", "clean"),
-        ("TR.W [0,1); barrier Res(0,1)[S=TR SA=W -> D=CS DA=]; barrier Res(1,2)[S=CS SA= -> D=FS DA=smp]; FS.smp [0,1)", "3 RAW 0"),
+        (
+            "TR.W [0,1); barrier Res(0,1)[S=TR SA=W -> D=CS DA=]; barrier Global[S=CS SA= -> D=FS DA=smp]; FS.smp [0,1)",
+            "clean",
+        ),
+        (
+            "TR.W [0,1); barrier Res(0,1)[S=TR SA=W -> D=CS DA=]; barrier Res(1,2)[S=CS SA= -> D=FS DA=smp]; FS.smp [0,1)",
+            "3 RAW 0",
+        ),
     ]);
 }
 
@@ -125,7 +140,10 @@ fn version_one_is_one_dependency() {
         ("TR.W [0,1); barrier1 TR -> FS : ; FS.smp [0,1)", "2 RAW 0"),
         // What one element makes available another makes visible; in version 2 it does not.
         ("TR.W [0,1); barrier1 TR -> FS : Global[SA=W DA=] + Global[SA= DA=smp]; FS.smp [0,1)", "clean"),
-        ("TR.W [0,1); barrier Global[S=TR SA=W -> D=FS DA=] + Global[S=TR SA= -> D=FS DA=smp]; FS.smp [0,1)", "2 RAW 0"),
+        (
+            "TR.W [0,1); barrier Global[S=TR SA=W -> D=FS DA=] + Global[S=TR SA= -> D=FS DA=smp]; FS.smp [0,1)",
+            "2 RAW 0",
+        ),
         ("TR.W [0,1); barrier1 TR -> FS : Trans(0,1)[SA=W DA=smp]; FS.smp [0,1)", "clean"),
         ("TR.W [0,1); barrier1 TOP -> FS : Trans(0,1)[SA= DA=smp]; FS.smp [0,1)", "1 WAW 0"),
     ]);
@@ -150,13 +168,17 @@ fn transitions() {
         ("barrier Trans(0,1)[S= SA= -> D=CS DA=]; barrier Trans(0,1)[S=CS SA= -> D=FS DA=smp]; FS.smp [0,1)", "clean"),
         // All commands include what barriers do.
         ("barrier Trans(0,1)[S= SA= -> D= DA=]; barrier Global[S=ALL SA= -> D=FS DA=smp]; FS.smp [0,1)", "clean"),
-        ("barrier Trans(0,1)[S= SA= -> D= DA=]; barrier Global[S=GRAPHICS SA= -> D=FS DA=smp]; FS.smp [0,1)", "2 RAW 0"),
+        (
+            "barrier Trans(0,1)[S= SA= -> D= DA=]; barrier Global[S=GRAPHICS SA= -> D=FS DA=smp]; FS.smp [0,1)",
+            "2 RAW 0",
+        ),
     ]);
 }
 
 #[test]
 fn the_switches() {
-    let verdict = |commands: &str, rules| verdict(&format!("cb0:\n{}\nsubmit q0 cbs[0]", commands.replace("; ", "\n")), rules);
+    let verdict =
+        |commands: &str, rules| verdict(&format!("cb0:\n{}\nsubmit q0 cbs[0]", commands.replace("; ", "\n")), rules);
     let specification = OracleRules::SPECIFICATION;
     let reads = OracleRules { most_recent_reads: true, ..specification };
     let writes = OracleRules { visible_writes: true, ..specification };

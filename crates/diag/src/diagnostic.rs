@@ -1,0 +1,115 @@
+//! The parts of a diagnostic.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use xxhash_rust::xxh32::xxh32;
+
+/// Users filter on these; they never change once they are out.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Code(pub Cow<'static, str>);
+
+impl Code {
+    /// The number that a message with this code has. The seed is the Khronos layer's, so that filters by number work.
+    pub fn message_id(&self) -> u32 {
+        const SEED: u32 = 8;
+        xxh32(self.0.as_bytes(), SEED)
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    Information,
+    Performance,
+    Warning,
+    Error,
+}
+
+/// Where something happened, in words: `vkCmdCopyBuffer (command 3 of buffer 0, …)`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// What it is to the diagnostic: `access`, `prior access`.
+    pub role: &'static str,
+    pub text: String,
+    /// The same for every execution of the same recorded command.
+    pub cause: String,
+}
+
+/// An object of the application that a diagnostic is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Object {
+    /// `VkBuffer`.
+    pub kind: &'static str,
+    pub id: u64,
+    /// As the application named it.
+    pub name: Option<String>,
+}
+
+/// A property that tools read: `key = value`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fact {
+    pub key: &'static str,
+    pub value: String,
+}
+
+/// A change that would make the diagnostic go away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fix {
+    pub text: String,
+    /// Whether the program was checked again with the change.
+    pub is_verified: bool,
+}
+
+/// Something to tell the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    pub code: Code,
+    pub severity: Severity,
+    /// One line, or a few: what is wrong.
+    pub message: String,
+    /// The later one first.
+    pub places: Vec<Place>,
+    pub objects: Vec<Object>,
+    pub facts: Vec<Fact>,
+    /// Line by line, how it came about.
+    pub explanation: Vec<String>,
+    /// The smallest first.
+    pub fixes: Vec<Fix>,
+    /// Why there is no fix, if there is none.
+    pub no_fix: Option<String>,
+    /// How often it was found.
+    pub count: u64,
+}
+
+impl Diagnostic {
+    pub fn fact(&self, key: &str) -> Option<&str> {
+        self.facts.iter().find(|it| it.key == key).map(|it| it.value.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_ids_are_those_of_public_logs() {
+        let id = |name: &'static str| Code(Cow::Borrowed(name)).message_id();
+        assert_eq!(id("SYNC-HAZARD-READ-AFTER-WRITE"), 0xe4d9_6472);
+        assert_eq!(id("SYNC-HAZARD-WRITE-AFTER-READ"), 0x376b_c9df);
+        assert_eq!(id("SYNC-HAZARD-WRITE-AFTER-WRITE"), 0x5c0e_c5d6);
+        assert_eq!(id("SYNC-HAZARD-READ-RACING-WRITE"), 0x2991_0a35);
+        assert_eq!(id("SYNC-HAZARD-WRITE-RACING-WRITE"), 0x743c_6069);
+        assert_eq!(id("SYNC-HAZARD-WRITE-RACING-READ"), 0xccb7_7929);
+        assert_eq!(id("SYNC-HAZARD-READ-AFTER-PRESENT"), 0xec7c_c1b6);
+        assert_eq!(id("SYNC-HAZARD-WRITE-AFTER-PRESENT"), 0x42f2_f4ed);
+        assert_eq!(id("SYNC-HAZARD-PRESENT-AFTER-WRITE"), 0xe17a_b4ae);
+        assert_eq!(id("SYNC-HAZARD-PRESENT-AFTER-READ"), 0x73fb_91f8);
+        assert_eq!(id("SYNC-HAZARD-READ_AFTER_WRITE"), 0x4cb7_5b2d);
+    }
+}

@@ -1,0 +1,67 @@
+//! Joins diagnostics that have the same cause.
+
+use std::collections::HashMap;
+
+use crate::{Code, Diagnostic, Object};
+
+/// One diagnostic for each cause, in the order in which they first appear; the first of a cause stands for all, and
+/// counts them. None is left out.
+pub fn group(found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut groups: Vec<Diagnostic> = Vec::new();
+    let mut known: HashMap<Cause, usize> = HashMap::new();
+    for it in found {
+        match known.get(&cause(&it)) {
+            Some(index) => groups[*index].count += it.count,
+            None => {
+                known.insert(cause(&it), groups.len());
+                groups.push(it);
+            }
+        }
+    }
+    groups
+}
+
+type Cause = (Code, Vec<(&'static str, String)>, Vec<Object>);
+
+/// The same code, the same recorded commands, the same objects.
+fn cause(it: &Diagnostic) -> Cause {
+    let places = it.places.iter().map(|it| (it.role, it.cause.clone())).collect();
+    (it.code.clone(), places, it.objects.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+    use crate::{Place, Severity};
+
+    fn diagnostic(code: &'static str, cause: &str, text: &str) -> Diagnostic {
+        Diagnostic {
+            code: Code(Cow::Borrowed(code)),
+            severity: Severity::Error,
+            message: text.to_owned(),
+            places: vec![Place { role: "access", text: text.to_owned(), cause: cause.to_owned() }],
+            objects: Vec::new(),
+            facts: Vec::new(),
+            explanation: Vec::new(),
+            fixes: Vec::new(),
+            no_fix: None,
+            count: 1,
+        }
+    }
+
+    #[test]
+    fn equal_causes_are_counted_and_nothing_is_lost() {
+        let found = vec![
+            diagnostic("A", "buffer 0 command 1", "first submission"),
+            diagnostic("B", "buffer 0 command 1", "other code"),
+            diagnostic("A", "buffer 0 command 1", "second submission"),
+            diagnostic("A", "buffer 0 command 2", "other command"),
+        ];
+        let groups = group(found);
+        let seen: Vec<(&str, u64)> = groups.iter().map(|it| (it.message.as_str(), it.count)).collect();
+        assert_eq!(seen, [("first submission", 2), ("other code", 1), ("other command", 1)]);
+        assert_eq!(group(groups).iter().map(|it| it.count).sum::<u64>(), 4);
+    }
+}

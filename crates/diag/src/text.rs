@@ -1,0 +1,73 @@
+//! The plain text of a diagnostic.
+
+use std::fmt::Write;
+
+use crate::{Diagnostic, Severity};
+
+/// Lines of text: the message, how it came about, what to change, and the properties that tools look for.
+pub fn render_text(it: &Diagnostic) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let mut line = |args: std::fmt::Arguments<'_>| drop(writeln!(text, "{args}"));
+    line(format_args!("{}: [ {} | MessageID = {:#010x} ]", severity(it.severity), it.code, it.code.message_id()));
+    line(format_args!("{}", it.message));
+    if it.count > 1 {
+        line(format_args!("Found {} times; this is the first.", it.count));
+    }
+    for place in &it.places {
+        line(format_args!("  {}: {}", place.role, place.text));
+    }
+    it.explanation.iter().for_each(|it| line(format_args!("  {it}")));
+    for fix in &it.fixes {
+        let verified = if fix.is_verified { "verified" } else { "not verified" };
+        line(format_args!("Fix ({verified}): {}", fix.text));
+    }
+    if let Some(why) = &it.no_fix {
+        line(format_args!("No fix: {why}"));
+    }
+    if !it.facts.is_empty() {
+        line(format_args!("[Extra properties]"));
+        it.facts.iter().for_each(|it| line(format_args!("{} = {}", it.key, it.value)));
+    }
+    text
+}
+
+fn severity(it: Severity) -> &'static str {
+    match it {
+        Severity::Information => "Information",
+        Severity::Performance => "Performance",
+        Severity::Warning => "Warning",
+        Severity::Error => "Error",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+    use crate::{Code, Fact, Fix, Place};
+
+    #[test]
+    fn everything_is_in_the_text_in_order() {
+        let it = Diagnostic {
+            code: Code(Cow::Borrowed("SYNC-HAZARD-WRITE-AFTER-READ")),
+            severity: Severity::Error,
+            message: "something is wrong.".to_owned(),
+            places: vec![Place { role: "access", text: "here".to_owned(), cause: String::new() }],
+            objects: Vec::new(),
+            facts: vec![Fact { key: "hazard_type", value: "WRITE_AFTER_READ".to_owned() }],
+            explanation: vec!["because".to_owned()],
+            fixes: vec![Fix { text: "do this".to_owned(), is_verified: true }],
+            no_fix: None,
+            count: 3,
+        };
+        let expected = "Error: [ SYNC-HAZARD-WRITE-AFTER-READ | MessageID = 0x376bc9df ]\nsomething is wrong.\n\
+                        Found 3 times; this is the first.\n  access: here\n  because\nFix (verified): do this\n\
+                        [Extra properties]\nhazard_type = WRITE_AFTER_READ\n";
+        assert_eq!(render_text(&it), expected);
+        let without = Diagnostic { fixes: Vec::new(), no_fix: Some("nothing helps".to_owned()), count: 1, ..it };
+        let text = render_text(&without);
+        assert!(text.contains("No fix: nothing helps\n") && !text.contains("Found"));
+    }
+}

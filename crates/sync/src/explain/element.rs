@@ -1,0 +1,173 @@
+//! The dependencies of barriers and event waits, one by one, each with the place where it can be changed.
+
+use lavascope_program::{
+    Barrier, CommandBufferId, Dependency, EventId, Place, Region, ResourceId, Scope, SetEvent, WaitEvents, What,
+};
+
+use super::timeline::{Builder, Happens};
+use super::{OperationKind, Site};
+use crate::scope::Expanded;
+
+/// One dependency, as it is executed.
+#[derive(Clone)]
+pub(super) struct Element {
+    pub(super) kind: OperationKind,
+    pub(super) site: Site,
+    /// As the application gave it.
+    pub(super) given: Scope,
+    pub(super) scope: Expanded,
+    pub(super) about: Option<About>,
+    pub(super) is_transition: bool,
+    pub(super) from: From,
+}
+
+/// The part of a resource that a dependency is about.
+#[derive(Clone)]
+pub(super) struct About {
+    pub(super) resource: ResourceId,
+    pub(super) region: Region,
+}
+
+/// Where the first scope of a dependency lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum From {
+    /// In all that the queue did so far; inside a subpass, in that subpass.
+    Here,
+    /// At the moment when an event was set.
+    Set(usize),
+    /// In a subpass that ended.
+    Subpass(u32),
+    /// Before the render pass instance.
+    Outside,
+}
+
+/// The dependencies of a barrier command.
+pub(super) fn elements_of(barrier: &Barrier, buffer: CommandBufferId, command: u32, flags: u32) -> Vec<Element> {
+    let site = |element| Site::Barrier { buffer, command, element };
+    match barrier {
+        Barrier::One { src_stages, dst_stages, dependencies } => {
+            united(dependencies, (*src_stages, *dst_stages), OperationKind::Barrier, flags, site)
+        }
+        Barrier::Two { dependencies } => separate(dependencies, OperationKind::Barrier, flags, site),
+    }
+}
+
+/// The dependencies of an event wait: of each event that is set, after what was before it was set.
+pub(super) fn moments_of_wait(
+    builder: &Builder<'_>,
+    wait: &WaitEvents,
+    buffer: CommandBufferId,
+    command: u32,
+) -> Vec<Element> {
+    let mut found = Vec::new();
+    let flags = builder.flags();
+    let mut add = |index: usize, event: EventId, dependencies: &[Dependency], stages: Option<(u64, u64)>| {
+        let Some(moment) = builder.events.get(event.0 as usize).copied().flatten() else { return };
+        let Some(Happens::SetsEvent { stages: set_stages, given, recorded }) =
+            builder.moments.get(moment).map(|it| &it.what)
+        else {
+            return;
+        };
+        let site = |element| Site::Event { set: *recorded, buffer, command, event: index as u32, element };
+        let elements = match stages {
+            Some(stages) => united(dependencies, stages, OperationKind::Event, flags, site),
+            None => separate(dependencies, OperationKind::Event, flags, site),
+        };
+        found.extend(elements.into_iter().map(|mut it| {
+            it.scope.src.0 &= set_stages.0;
+            it.given.src_stages = if stages.is_some() { *given } else { it.given.src_stages };
+            it.from = From::Set(moment);
+            it
+        }));
+    };
+    match wait {
+        WaitEvents::One { events, src_stages, dst_stages, dependencies } => {
+            for (index, event) in events.iter().enumerate() {
+                add(index, *event, dependencies, Some((*src_stages, *dst_stages)));
+            }
+        }
+        WaitEvents::Two { events } => {
+            for (index, (event, dependencies)) in events.iter().enumerate() {
+                add(index, *event, dependencies, None);
+            }
+        }
+    }
+    found
+}
+
+/// What a command that sets an event sets, and after which stages.
+pub(super) fn set_stages(set: &SetEvent) -> (EventId, u64) {
+    match set {
+        SetEvent::One { event, stages } => (*event, *stages),
+        SetEvent::Two { event, dependencies } => {
+            (*event, dependencies.iter().fold(0, |all, it| all | it.scope.src_stages))
+        }
+    }
+}
+
+/// Version 2: each dependency stands for itself.
+fn separate(
+    dependencies: &[Dependency],
+    kind: OperationKind,
+    flags: u32,
+    site: impl Fn(Option<u32>) -> Site,
+) -> Vec<Element> {
+    let element = |(index, it): (usize, &Dependency)| {
+        let scope = Expanded::new(it.scope, flags);
+        element(it, kind, site(Some(index as u32)), it.scope, scope)
+    };
+    dependencies.iter().enumerate().map(element).collect()
+}
+
+/// Version 1: the command is one dependency on everything, and on each resource with the accesses of both.
+fn united(
+    dependencies: &[Dependency],
+    (src_stages, dst_stages): (u64, u64),
+    kind: OperationKind,
+    flags: u32,
+    site: impl Fn(Option<u32>) -> Site,
+) -> Vec<Element> {
+    let is_global = |it: &Dependency| matches!(it.what, What::Memory);
+    let mut global = Scope { src_stages, dst_stages, ..Scope::default() };
+    for it in dependencies.iter().filter(|it| is_global(it)) {
+        global.src_access |= it.scope.src_access;
+        global.dst_access |= it.scope.dst_access;
+    }
+    let whole = Dependency { scope: global, what: What::Memory };
+    let mut found = vec![element(&whole, kind, site(None), global, Expanded::new(global, flags))];
+    for (index, it) in dependencies.iter().enumerate().filter(|it| !is_global(it.1)) {
+        let given = Scope {
+            src_access: it.scope.src_access | global.src_access,
+            dst_access: it.scope.dst_access | global.dst_access,
+            ..global
+        };
+        found.push(element(it, kind, site(Some(index as u32)), given, Expanded::new(given, flags)));
+    }
+    found
+}
+
+fn element(it: &Dependency, kind: OperationKind, site: Site, given: Scope, scope: Expanded) -> Element {
+    let about = |resource: &ResourceId, region: &Region| Some(About { resource: *resource, region: region.clone() });
+    let (about, is_transition) = match &it.what {
+        What::Memory => (None, false),
+        What::Resource { resource, region } => (about(resource, region), false),
+        What::Transition { resource, region } => (about(resource, region), true),
+        What::Ownership { resource, region, ownership } => (about(resource, region), ownership.is_transition),
+    };
+    Element { kind, site, given, scope, about, is_transition, from: From::Here }
+}
+
+/// Where in the recorded program a place is: the command buffer and the command in it.
+pub(super) fn recorded(program: &lavascope_program::Program, place: &Place) -> Option<(CommandBufferId, u32)> {
+    use lavascope_program::{Command, Step};
+    let Place::Command(at) = place else { return None };
+    let Step::Submit { batches, .. } = program.steps.get(at.step as usize)? else { return None };
+    let mut buffer = *batches.get(at.batch as usize)?.command_buffers.get(at.primary as usize)?;
+    let (last, way) = at.path.split_last()?;
+    for step in way.chunks_exact(2) {
+        let command = program.command_buffers.get(buffer.0 as usize)?.commands.get(step[0] as usize)?;
+        let Command::Execute(buffers) = command else { return None };
+        buffer = *buffers.get(step[1] as usize)?;
+    }
+    Some((buffer, *last))
+}

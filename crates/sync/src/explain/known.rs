@@ -1,0 +1,75 @@
+//! What is known of the followed access: at a point of a queue, and by one who waited.
+
+use crate::scope;
+use crate::usage::{Stage, Stages, Usage, Usages};
+
+/// At a point of a queue's timeline.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Marks {
+    /// It happens before these stages.
+    pub(super) happened: Stages,
+    /// It is available, and its chain of dependencies reaches these stages.
+    pub(super) available: Stages,
+    /// It is visible to these usages.
+    pub(super) visible: Usages,
+}
+
+impl Marks {
+    /// What a signal or the end of a batch hands on to whoever waits for it.
+    pub(super) fn signal(&self, stages: Stages) -> Known {
+        Known {
+            happened: self.happened.0 & stages.0 != 0,
+            available: self.available.0 & stages.0 != 0,
+            host_happened: self.happened.0 & scope::host().0 != 0,
+            host_available: self.available.0 & scope::host().0 != 0,
+        }
+    }
+
+    /// What waiting for something gives to the stages that wait.
+    pub(super) fn wait(&mut self, known: Known, stages: Stages) {
+        if known.happened {
+            self.happened = self.happened.union(stages);
+        }
+        if known.available {
+            self.available = self.available.union(stages);
+            self.visible = self.visible.union(scope::usages_of(stages));
+        }
+    }
+}
+
+/// By one who waited.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Known {
+    pub(super) happened: bool,
+    pub(super) available: bool,
+    /// For the host, which looks at memory itself.
+    pub(super) host_happened: bool,
+    pub(super) host_available: bool,
+}
+
+impl Known {
+    pub(super) fn join(&mut self, other: Known) {
+        self.happened |= other.happened;
+        self.available |= other.available;
+        self.host_happened |= other.host_happened;
+        self.host_available |= other.host_available;
+    }
+
+    pub(super) fn has(self, is_write: bool) -> bool {
+        if is_write { self.available } else { self.happened }
+    }
+}
+
+/// A set of one stage.
+pub(super) fn only(stage: Stage) -> Stages {
+    let mut stages = Stages::default();
+    stages.add(stage);
+    stages
+}
+
+/// A set of one usage.
+pub(super) fn only_usage(usage: Usage) -> Usages {
+    let mut usages = Usages::default();
+    usages.add(usage);
+    usages
+}

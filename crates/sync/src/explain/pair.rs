@@ -1,0 +1,135 @@
+//! Which accesses of a program make up a hazard.
+
+use std::ops::Range;
+
+use lavascope_program::{Found, HazardKind, Region};
+
+use super::Neighbors;
+use super::follow::{Want, follow};
+use super::timeline::{Happens, Moment, Timeline, Used};
+
+/// Two accesses that meet: each by its moment and its place among the accesses of that moment.
+pub(super) struct Pair {
+    pub(super) prior: (usize, usize),
+    pub(super) at: (usize, usize),
+    /// Addresses of the earlier access, on all of which it fares the same.
+    pub(super) piece: Range<u64>,
+    pub(super) region: Region,
+}
+
+pub(super) fn used<'t>(timeline: &'t Timeline<'_>, moment: usize, used: usize) -> (&'t Moment, &'t Used) {
+    let it = &timeline.moments[moment];
+    let Happens::Uses(uses) = &it.what else { unreachable!("pairs are made of moments with accesses") };
+    (it, &uses[used])
+}
+
+/// The pairs of accesses of a hazard that nothing makes safe; first the one that happens first.
+pub(super) fn pairs(timeline: &Timeline<'_>, found: &Found) -> Vec<Pair> {
+    let (at_writes, prior_writes) = writes(found.kind);
+    let meet = timeline.addresses.ranges(found.resource, &found.region);
+    let mut all = Vec::new();
+    for at in accesses(timeline).filter(|it| it.0.place == found.at && it.1.is_write() == at_writes) {
+        if at.1.resource != found.resource || cut(&ranges(timeline, at.1), &meet).is_empty() {
+            continue;
+        }
+        for prior in accesses(timeline).filter(|it| it.0.place == found.prior && it.1.is_write() == prior_writes) {
+            if prior.2.0 < at.2.0 {
+                all.extend(unsafe_piece(timeline, prior, at, &meet, &found.region));
+            }
+        }
+    }
+    all
+}
+
+type Access<'t> = (&'t Moment, &'t Used, (usize, usize));
+
+/// The first piece of the earlier access on which the later one is not safe.
+fn unsafe_piece(
+    timeline: &Timeline<'_>,
+    prior: Access<'_>,
+    at: Access<'_>,
+    meet: &[Range<u64>],
+    region: &Region,
+) -> Option<Pair> {
+    let own = ranges(timeline, prior.1);
+    let mut pieces = cut(&own, meet);
+    if pieces.is_empty() {
+        // Not the same addresses: another resource in the same memory.
+        pieces = cut(&own, &timeline.addresses.aliased(at.1.resource));
+    }
+    let pair = |piece| Pair { prior: prior.2, at: at.2, piece, region: region.clone() };
+    let pieces = pieces.into_iter().flat_map(|it| split(timeline, it));
+    pieces.map(pair).find(|it| !follow(timeline, it, Want::Verdict).is_covered)
+}
+
+fn accesses<'t>(timeline: &'t Timeline<'_>) -> impl Iterator<Item = Access<'t>> {
+    timeline.moments.iter().enumerate().flat_map(|(moment, it)| {
+        let uses = if let Happens::Uses(uses) = &it.what { &uses[..] } else { &[] };
+        uses.iter().enumerate().map(move |(index, used)| (it, used, (moment, index)))
+    })
+}
+
+pub(super) fn ranges(timeline: &Timeline<'_>, used: &Used) -> Vec<Range<u64>> {
+    timeline.addresses.ranges(used.resource, &used.region)
+}
+
+/// What two lists of ranges have in common.
+pub(super) fn cut(left: &[Range<u64>], right: &[Range<u64>]) -> Vec<Range<u64>> {
+    let common = |a: &Range<u64>, b: &Range<u64>| a.start.max(b.start)..a.end.min(b.end);
+    let all = left.iter().flat_map(|a| right.iter().map(move |b| common(a, b)));
+    all.filter(|it| !it.is_empty()).collect()
+}
+
+/// Pieces of a range that every dependency of the program covers whole or not at all.
+fn split(timeline: &Timeline<'_>, range: Range<u64>) -> Vec<Range<u64>> {
+    let mut cuts = vec![range.start, range.end];
+    for moment in &timeline.moments {
+        let Happens::Depends(elements) = &moment.what else { continue };
+        for about in elements.iter().filter_map(|it| it.about.as_ref()) {
+            let ranges = timeline.addresses.ranges(about.resource, &about.region);
+            let ends = ranges.iter().flat_map(|it| [it.start, it.end]);
+            cuts.extend(ends.filter(|it| range.contains(it)));
+        }
+    }
+    cuts.sort_unstable();
+    cuts.dedup();
+    cuts.windows(2).map(|it| it[0]..it[1]).collect()
+}
+
+/// Whether the later and the earlier access of a kind of hazard write.
+fn writes(kind: HazardKind) -> (bool, bool) {
+    match kind {
+        HazardKind::ReadAfterWrite | HazardKind::ReadRacingWrite | HazardKind::ReadAfterPresent => (false, true),
+        HazardKind::WriteAfterRead | HazardKind::WriteRacingRead | HazardKind::PresentAfterRead => (true, false),
+        HazardKind::WriteAfterWrite
+        | HazardKind::WriteRacingWrite
+        | HazardKind::WriteAfterPresent
+        | HazardKind::PresentAfterWrite => (true, true),
+    }
+}
+
+/// Every two accesses of which one writes, with no other access to the same memory between them.
+pub(super) fn neighbors(timeline: &Timeline<'_>) -> Vec<Neighbors> {
+    let all: Vec<Access<'_>> = accesses(timeline).collect();
+    let mut found = Vec::new();
+    for (index, at) in all.iter().enumerate() {
+        let own = ranges(timeline, at.1);
+        let touches = |it: &&Access<'_>| it.2.0 < at.2.0 && !cut(&ranges(timeline, it.1), &own).is_empty();
+        let before: Vec<&Access<'_>> = all[..index].iter().filter(touches).collect();
+        let Some(last) = before.last() else { continue };
+        // Several accesses of one command came last: which of them counts depends on their parts.
+        let is_alone = before.iter().filter(|it| it.2.0 == last.2.0).count() == 1;
+        if !is_alone || !(last.1.is_write() || at.1.is_write()) {
+            continue;
+        }
+        let pieces = cut(&ranges(timeline, last.1), &own).into_iter().flat_map(|it| split(timeline, it));
+        let is_covered = pieces.map(|piece| {
+            let pair = Pair { prior: last.2, at: at.2, piece, region: at.1.region.clone() };
+            follow(timeline, &pair, Want::Verdict).is_covered
+        });
+        let is_covered = is_covered.fold(true, |all, it| all && it);
+        let (prior, place) = (last.0.place.clone(), at.0.place.clone());
+        found.push(Neighbors { prior, at: place, resource: at.1.resource, is_covered });
+    }
+    found
+}

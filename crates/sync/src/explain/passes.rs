@@ -1,0 +1,367 @@
+//! Render passes in a timeline: their subpasses as moments, and the accesses that they make by themselves.
+
+use lavascope_abi::{AccessFlags2, ImageAspectFlags, PipelineStageFlags2};
+use lavascope_program::{
+    Area, AttachmentKind, AttachmentView, ImageRegion, LoadOp, Region, RenderPass, RenderPassId, Rendering,
+    RenderingAttachment, Scope, StoreOp, Subpass, SubpassDependency,
+};
+
+use super::element::{Element, From};
+use super::timeline::{Builder, Happens, Used};
+use super::{OperationKind, Role, Site};
+use crate::order::Order;
+use crate::scope::Expanded;
+use crate::usage::{TABLES, TRANSITION_WRITE, Usage};
+
+/// A render pass instance that is open.
+pub(super) struct Instance {
+    /// The moment at which it began.
+    id: usize,
+    kind: Kind,
+}
+
+enum Kind {
+    Pass(Box<Pass>),
+    Rendering(Rendering),
+}
+
+struct Pass {
+    id: RenderPassId,
+    pass: RenderPass,
+    views: Vec<AttachmentView>,
+    area: Area,
+    subpass: u32,
+    layouts: Vec<i32>,
+}
+
+const ATTACHMENT_ACCESSES: u64 = AccessFlags2::INPUT_ATTACHMENT_READ.0
+    | AccessFlags2::COLOR_ATTACHMENT_READ.0
+    | AccessFlags2::COLOR_ATTACHMENT_WRITE.0
+    | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_READ.0
+    | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
+const ALL_COMMANDS: u64 = PipelineStageFlags2::ALL_COMMANDS.0;
+const IMPLICIT_FROM_OUTSIDE: Scope =
+    Scope { src_stages: 0, src_access: 0, dst_stages: ALL_COMMANDS, dst_access: ATTACHMENT_ACCESSES };
+const IMPLICIT_TO_OUTSIDE: Scope =
+    Scope { src_stages: ALL_COMMANDS, src_access: ATTACHMENT_ACCESSES, dst_stages: 0, dst_access: 0 };
+
+impl Instance {
+    /// Says of an access where in the instance it is.
+    pub(super) fn place(&self, used: &mut Used) {
+        used.instance = Some(self.id);
+        if let Kind::Pass(pass) = &self.kind {
+            used.subpass = Some(pass.subpass);
+            if used.role != Role::Transition {
+                used.apart = pass.unordered();
+            }
+        }
+    }
+}
+
+impl Builder<'_> {
+    pub(super) fn begin_render_pass(&mut self, id: RenderPassId, views: &[AttachmentView], area: Area) {
+        let Some(pass) = self.program.render_passes.get(id.0 as usize).cloned() else { return };
+        let layouts = pass.attachments.iter().map(|it| it.initial_layout).collect();
+        let pass = Pass { id, pass, views: views.to_vec(), area, subpass: 0, layouts };
+        let moment = self.push(Happens::PassBegins);
+        self.instance = Some(Instance { id: moment, kind: Kind::Pass(Box::new(pass)) });
+        self.begin_subpass();
+    }
+
+    pub(super) fn next_subpass(&mut self) {
+        self.end_subpass();
+        if let Some(Instance { kind: Kind::Pass(pass), .. }) = &mut self.instance {
+            pass.subpass += 1;
+            self.begin_subpass();
+        }
+    }
+
+    pub(super) fn end_render_pass(&mut self) {
+        self.end_subpass();
+        let flags = self.flags();
+        let Some(Instance { kind: Kind::Pass(pass), .. }) = self.instance.take() else { return };
+        let outgoing = (0..=pass.subpass).flat_map(|it| pass.to_outside(it, flags)).collect();
+        self.push(Happens::PassEnds(outgoing));
+        let mut transitions = Vec::new();
+        for (index, attachment) in pass.pass.attachments.iter().enumerate() {
+            let Some(last) = pass.last_use(index) else { continue };
+            if pass.layouts[index] != attachment.final_layout {
+                transitions.extend(pass.transition(index, pass.to_outside(last, flags)));
+            }
+        }
+        self.uses(transitions);
+    }
+
+    fn begin_subpass(&mut self) {
+        let flags = self.flags();
+        let Some(Instance { kind: Kind::Pass(pass), .. }) = &mut self.instance else { return };
+        let incoming = pass.incoming(flags);
+        let (transitions, loads) = (pass.transitions(&incoming), pass.loads());
+        self.push(Happens::SubpassBegins(incoming));
+        self.uses(transitions);
+        self.uses(loads);
+    }
+
+    fn end_subpass(&mut self) {
+        let Some(Instance { kind: Kind::Pass(pass), .. }) = &self.instance else { return };
+        let (resolves, stores) = (pass.resolves(), pass.stores());
+        self.uses(resolves);
+        self.uses(stores);
+        self.push(Happens::SubpassEnds);
+    }
+
+    pub(super) fn begin_rendering(&mut self, rendering: &Rendering) {
+        let queue = usize::from(self.queue());
+        let suspended = self.suspended.get_mut(queue).and_then(Option::take);
+        let id = suspended.filter(|_| rendering.is_resuming).unwrap_or(self.moments.len());
+        self.instance = Some(Instance { id, kind: Kind::Rendering(rendering.clone()) });
+        if !rendering.is_resuming {
+            let loads = rendering.attachments.iter().filter_map(|it| {
+                Some(attachment(&it.view, it.kind, rendering.area, load(it.kind, it.load)?, Order::Load, Role::Load))
+            });
+            self.uses(loads.collect());
+        }
+    }
+
+    pub(super) fn end_rendering(&mut self) {
+        let Some(Instance { id, kind: Kind::Rendering(rendering) }) = &self.instance else { return };
+        let (id, area) = (*id, rendering.area);
+        if rendering.is_suspending {
+            let queue = usize::from(self.queue());
+            self.suspended[queue] = Some(id);
+            self.instance = None;
+            return;
+        }
+        let resolves: Vec<Used> = rendering.attachments.iter().flat_map(|it| resolve_of(it, area)).collect();
+        let stores = rendering.attachments.iter().filter_map(|it| {
+            Some(attachment(&it.view, it.kind, area, store(it.kind, it.store)?, Order::Last, Role::Store))
+        });
+        let stores: Vec<Used> = stores.collect();
+        self.uses(resolves);
+        self.uses(stores);
+        self.instance = None;
+    }
+}
+
+impl Pass {
+    fn layout_in(&self, subpass: u32, attachment: usize) -> Option<i32> {
+        let it: &Subpass = self.pass.subpasses.get(subpass as usize)?;
+        let all = it.inputs.iter().chain(&it.colors).chain(&it.depth_stencil).chain(&it.depth_stencil_resolve);
+        let mut all = all.copied().chain(it.resolves.iter().map(|it| (it.1, it.2)));
+        all.find(|it| it.0 as usize == attachment).map(|it| it.1)
+    }
+
+    fn subpasses(&self) -> std::ops::Range<u32> {
+        0..self.pass.subpasses.len() as u32
+    }
+
+    fn first_use(&self, attachment: usize) -> Option<u32> {
+        self.subpasses().find(|it| self.layout_in(*it, attachment).is_some())
+    }
+
+    fn last_use(&self, attachment: usize) -> Option<u32> {
+        self.subpasses().rfind(|it| self.layout_in(*it, attachment).is_some())
+    }
+
+    fn dependency(&self, index: Option<u32>, scope: Scope, from: From, flags: u32) -> Element {
+        Element {
+            kind: OperationKind::SubpassDependency,
+            site: Site::Subpass { pass: self.id, dependency: index },
+            given: scope,
+            scope: Expanded::new(scope, flags),
+            about: None,
+            is_transition: false,
+            from,
+        }
+    }
+
+    fn dependencies(
+        &self,
+        which: impl Fn(&SubpassDependency) -> Option<From>,
+        flags: u32,
+    ) -> impl Iterator<Item = Element> {
+        self.pass.dependencies.iter().enumerate().filter_map(move |(index, it)| {
+            which(it).map(|from| self.dependency(Some(index as u32), it.scope, from, flags))
+        })
+    }
+
+    /// What leads to the current subpass.
+    fn incoming(&self, flags: u32) -> Vec<Element> {
+        let own = self.subpass;
+        let into = |it: &SubpassDependency| match it.src {
+            _ if it.dst != Some(own) => None,
+            None => Some(From::Outside),
+            Some(src) => (src < own).then_some(From::Subpass(src)),
+        };
+        let mut found: Vec<Element> = self.dependencies(into, flags).collect();
+        let begins_with_a_transition = (0..self.pass.attachments.len()).any(|it| {
+            let layout = self.layout_in(own, it);
+            self.first_use(it) == Some(own) && layout != Some(self.pass.attachments[it].initial_layout)
+        });
+        if !found.iter().any(|it| it.from == From::Outside) && begins_with_a_transition {
+            found.push(self.dependency(None, IMPLICIT_FROM_OUTSIDE, From::Outside, flags));
+        }
+        found
+    }
+
+    /// What leads from a subpass to the outside.
+    fn to_outside(&self, subpass: u32, flags: u32) -> Vec<Element> {
+        let from = From::Subpass(subpass);
+        let out = |it: &SubpassDependency| (it.src == Some(subpass) && it.dst.is_none()).then_some(from);
+        let mut found: Vec<Element> = self.dependencies(out, flags).collect();
+        let ends_with_a_transition = (0..self.pass.attachments.len()).any(|it| {
+            let layout = self.layout_in(subpass, it);
+            self.last_use(it) == Some(subpass) && layout != Some(self.pass.attachments[it].final_layout)
+        });
+        if found.is_empty() && ends_with_a_transition {
+            found.push(self.dependency(None, IMPLICIT_TO_OUTSIDE, from, flags));
+        }
+        found
+    }
+
+    /// Attachments that change their layout for the current subpass.
+    fn transitions(&mut self, incoming: &[Element]) -> Vec<Used> {
+        let mut found = Vec::new();
+        for index in 0..self.pass.attachments.len() {
+            let Some(layout) = self.layout_in(self.subpass, index) else { continue };
+            if layout != self.layouts[index] {
+                found.extend(self.transition(index, incoming.to_vec()));
+                self.layouts[index] = layout;
+            }
+        }
+        found
+    }
+
+    fn transition(&self, attachment: usize, gates: Vec<Element>) -> Option<Used> {
+        let view = self.views.get(attachment)?;
+        let region = Region::Image(view.region.clone());
+        Some(Used { gates, ..Used::new(view.resource, region, TRANSITION_WRITE, Role::Transition) })
+    }
+
+    /// Earlier subpasses from which no path of dependencies leads to the current one.
+    fn unordered(&self) -> Vec<u32> {
+        let mut before = vec![false; self.subpass as usize + 1];
+        before[self.subpass as usize] = true;
+        for subpass in (0..=self.subpass).rev() {
+            if before[subpass as usize] {
+                let into = self.pass.dependencies.iter().filter(|it| it.dst == Some(subpass));
+                into.filter_map(|it| it.src.filter(|src| *src < subpass)).for_each(|it| before[it as usize] = true);
+            }
+        }
+        (0..self.subpass).filter(|it| !before[*it as usize]).collect()
+    }
+
+    /// The accesses of attachments for which this is the subpass, aspect by aspect.
+    fn own_accesses(
+        &self,
+        is_own: impl Fn(usize) -> bool,
+        usage: impl Fn(usize, AttachmentKind) -> Option<Usage>,
+        (order, role): (Order, Role),
+    ) -> Vec<Used> {
+        let mut found = Vec::new();
+        for (index, it) in self.pass.attachments.iter().enumerate().filter(|it| is_own(it.0)) {
+            let Some(view) = self.views.get(index) else { continue };
+            for part in parts(it.kind) {
+                found.extend(usage(index, part).map(|usage| attachment(view, part, self.area, usage, order, role)));
+            }
+        }
+        found
+    }
+
+    fn loads(&self) -> Vec<Used> {
+        let usage = |index: usize, part| {
+            let it = &self.pass.attachments[index];
+            load(part, if part == AttachmentKind::Stencil { it.stencil_load } else { it.load })
+        };
+        self.own_accesses(|it| self.first_use(it) == Some(self.subpass), usage, (Order::Load, Role::Load))
+    }
+
+    fn stores(&self) -> Vec<Used> {
+        let usage = |index: usize, part| {
+            let it = &self.pass.attachments[index];
+            store(part, if part == AttachmentKind::Stencil { it.stencil_store } else { it.store })
+        };
+        self.own_accesses(|it| self.last_use(it) == Some(self.subpass), usage, (Order::Last, Role::Store))
+    }
+
+    fn resolves(&self) -> Vec<Used> {
+        let Some(subpass) = self.pass.subpasses.get(self.subpass as usize) else { return Vec::new() };
+        let depth = subpass.depth_stencil.zip(subpass.depth_stencil_resolve).map(|(from, to)| (from.0, to.0));
+        let pairs: Vec<(u32, u32)> = subpass.resolves.iter().map(|it| (it.0, it.1)).chain(depth).collect();
+        let mut found = Vec::new();
+        for (from, to) in pairs {
+            for (index, usage) in [(from, resolve_usage(false)), (to, resolve_usage(true))] {
+                let is_own = |it: usize| it == index as usize;
+                found.extend(self.own_accesses(is_own, |_, _| usage, (Order::Last, Role::Resolve)));
+            }
+        }
+        found
+    }
+}
+
+/// Depth and stencil are loaded and stored each by itself.
+fn parts(kind: AttachmentKind) -> Vec<AttachmentKind> {
+    match kind {
+        AttachmentKind::DepthStencil => vec![AttachmentKind::Depth, AttachmentKind::Stencil],
+        other => vec![other],
+    }
+}
+
+fn load(kind: AttachmentKind, op: LoadOp) -> Option<Usage> {
+    let is_write = match op {
+        LoadOp::Load => false,
+        LoadOp::Clear | LoadOp::DontCare => true,
+        LoadOp::None => return None,
+    };
+    match kind {
+        AttachmentKind::Color => resolve_usage(is_write),
+        _ => depth_usage(PipelineStageFlags2::EARLY_FRAGMENT_TESTS, is_write),
+    }
+}
+
+fn store(kind: AttachmentKind, op: StoreOp) -> Option<Usage> {
+    match (op, kind) {
+        (StoreOp::None, _) => None,
+        (_, AttachmentKind::Color) => resolve_usage(true),
+        _ => depth_usage(PipelineStageFlags2::LATE_FRAGMENT_TESTS, true),
+    }
+}
+
+/// Color attachments, and everything that is resolved.
+fn resolve_usage(is_write: bool) -> Option<Usage> {
+    let access = if is_write { AccessFlags2::COLOR_ATTACHMENT_WRITE } else { AccessFlags2::COLOR_ATTACHMENT_READ };
+    TABLES.usage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0, access.0)
+}
+
+fn depth_usage(stage: PipelineStageFlags2, is_write: bool) -> Option<Usage> {
+    let read = AccessFlags2::DEPTH_STENCIL_ATTACHMENT_READ;
+    let access = if is_write { AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE } else { read };
+    TABLES.usage(stage.0, access.0)
+}
+
+/// One aspect of an attachment, inside the render area.
+fn attachment(
+    view: &AttachmentView,
+    part: AttachmentKind,
+    area: Area,
+    usage: Usage,
+    order: Order,
+    role: Role,
+) -> Used {
+    let aspect = match part {
+        AttachmentKind::Depth => ImageAspectFlags::DEPTH.0,
+        AttachmentKind::Stencil => ImageAspectFlags::STENCIL.0,
+        AttachmentKind::Color | AttachmentKind::DepthStencil => view.region.aspects,
+    };
+    let region = ImageRegion { aspects: view.region.aspects & aspect, area: Some(area), ..view.region.clone() };
+    Used { order, ..Used::new(view.resource, Region::Image(region), usage, role) }
+}
+
+fn resolve_of(it: &RenderingAttachment, area: Area) -> Vec<Used> {
+    let Some(resolve) = &it.resolve else { return Vec::new() };
+    let both = [(&it.view, resolve_usage(false)), (&resolve.view, resolve_usage(true))];
+    let used = |(view, usage): (&AttachmentView, Option<Usage>)| {
+        usage.map(|usage| attachment(view, it.kind, area, usage, Order::Last, Role::Resolve))
+    };
+    both.into_iter().filter_map(used).collect()
+}

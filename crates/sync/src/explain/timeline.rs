@@ -1,0 +1,497 @@
+//! A program as one list of moments, in the order in which the engine executes them.
+//!
+//! Command buffers are unrolled, batches stand where their semaphores let them run, and every wait knows the moment
+//! that it waits for. Whoever follows an access needs no scheduler of its own.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
+use lavascope_program::{
+    At, Batch, Command, CommandBufferId, FenceId, Place, Point, Program, QueueId, Region, ResourceId, Scope, Signal,
+    Step, Wait,
+};
+
+use super::element::{Element, From, elements_of, moments_of_wait};
+use super::passes::Instance;
+use super::{BatchPart, Role};
+use crate::address::Addresses;
+use crate::order::Order;
+use crate::scope;
+use crate::usage::{PRESENT, Stages, TABLES, Usage};
+
+/// Command buffers call command buffers at most this deep, as in the engine.
+const DEPTH_MAX: usize = 16;
+
+pub(super) struct Timeline<'a> {
+    pub(super) program: &'a Program,
+    pub(super) moments: Vec<Moment>,
+    pub(super) addresses: Addresses,
+}
+
+pub(super) struct Moment {
+    pub(super) place: Place,
+    /// Of the device, or the host, or the presentation engine.
+    pub(super) queue: u8,
+    /// When the batch was submitted.
+    pub(super) submitted: Option<usize>,
+    pub(super) what: Happens,
+}
+
+pub(super) enum Happens {
+    /// Accesses of one command, which never conflict with each other.
+    Uses(Vec<Used>),
+    /// Dependencies of one command, all of which look at what was before it.
+    Depends(Vec<Element>),
+    SetsEvent {
+        stages: Stages,
+        given: u64,
+        recorded: Option<(CommandBufferId, u32)>,
+    },
+    PassBegins,
+    /// With what dependencies from elsewhere hand on.
+    SubpassBegins(Vec<Element>),
+    SubpassEnds,
+    PassEnds(Vec<Element>),
+    Submits,
+    BatchBegins,
+    Waits {
+        /// The moment that signaled, if there was one to wait for.
+        signal: Option<usize>,
+        stages: u64,
+        part: BatchPart,
+    },
+    Signals {
+        stages: u64,
+        part: BatchPart,
+    },
+    /// All that a queue has done so far is done.
+    Completes,
+    /// The host waited for these moments.
+    HostLearns(Vec<usize>),
+    HostSignals,
+    Acquires,
+}
+
+/// One access, ready to be compared.
+#[derive(Clone)]
+pub(super) struct Used {
+    pub(super) resource: ResourceId,
+    pub(super) region: Region,
+    pub(super) usage: Usage,
+    pub(super) order: Order,
+    pub(super) role: Role,
+    /// The render pass instance, by the moment at which it began, and the subpass.
+    pub(super) instance: Option<usize>,
+    pub(super) subpass: Option<u32>,
+    /// Subpasses that nothing orders before this one.
+    pub(super) apart: Vec<u32>,
+    /// Of a layout transition: the dependencies that it is part of.
+    pub(super) gates: Vec<Element>,
+    /// Of a present: the moments whose signals it waits for.
+    pub(super) signals: Vec<usize>,
+}
+
+impl Used {
+    pub(super) fn new(resource: ResourceId, region: Region, usage: Usage, role: Role) -> Used {
+        Used {
+            resource,
+            region,
+            usage,
+            order: Order::None,
+            role,
+            instance: None,
+            subpass: None,
+            apart: Vec::new(),
+            gates: Vec::new(),
+            signals: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_write(&self) -> bool {
+        TABLES.write_column(self.usage).is_some()
+    }
+}
+
+impl<'a> Timeline<'a> {
+    pub(super) fn new(program: &'a Program) -> Timeline<'a> {
+        let mut addresses = Addresses::default();
+        for resource in &program.resources {
+            addresses.add(resource);
+        }
+        let mut builder = Builder {
+            program,
+            moments: Vec::new(),
+            queues: program.queues.iter().map(|_| VecDeque::new()).collect(),
+            semaphores: (0..program.semaphores).map(|_| Semaphore::default()).collect(),
+            fences: vec![None; program.fences as usize],
+            events: vec![None; program.events as usize],
+            suspended: vec![None; program.queues.len()],
+            instance: None,
+            running: None,
+        };
+        for (index, step) in program.steps.iter().enumerate() {
+            builder.step(index as u32, step);
+        }
+        Timeline { program, moments: builder.moments, addresses }
+    }
+
+    pub(super) fn host(&self) -> u8 {
+        self.program.queues.len() as u8
+    }
+
+    pub(super) fn presentation(&self) -> u8 {
+        self.program.queues.len() as u8 + 1
+    }
+
+    /// All accesses, with their moments.
+    pub(super) fn uses(&self) -> impl Iterator<Item = (usize, &Used)> {
+        self.moments.iter().enumerate().flat_map(|(index, it)| {
+            let uses = if let Happens::Uses(uses) = &it.what { &uses[..] } else { &[] };
+            uses.iter().map(move |it| (index, it))
+        })
+    }
+}
+
+pub(super) struct Builder<'a> {
+    pub(super) program: &'a Program,
+    pub(super) moments: Vec<Moment>,
+    queues: Vec<VecDeque<Parked<'a>>>,
+    semaphores: Vec<Semaphore>,
+    fences: Vec<Option<usize>>,
+    pub(super) events: Vec<Option<usize>>,
+    /// By queue: where rendering that was suspended began.
+    pub(super) suspended: Vec<Option<usize>>,
+    pub(super) instance: Option<Instance>,
+    running: Option<Running>,
+}
+
+/// The command that is being executed.
+#[derive(Clone)]
+struct Running {
+    at: At,
+    queue: u8,
+    submitted: usize,
+}
+
+struct Parked<'a> {
+    step: u32,
+    index: u32,
+    batch: Option<&'a Batch>,
+    submitted: usize,
+    fence: Option<FenceId>,
+}
+
+/// The moments of signals.
+#[derive(Default)]
+struct Semaphore {
+    binary: Option<usize>,
+    values: BTreeMap<u64, usize>,
+}
+
+impl<'a> Builder<'a> {
+    fn step(&mut self, index: u32, step: &'a Step) {
+        let host = self.queues.len() as u8;
+        match step {
+            Step::Submit { queue, batches, fence } => self.submit(index, *queue, batches, *fence),
+            Step::WaitFences(fences) => {
+                let from = fences.iter().filter_map(|it| *self.fences.get(it.0 as usize)?).collect();
+                self.host(index, host, Happens::HostLearns(from));
+            }
+            Step::ResetFences(fences) => {
+                for fence in fences {
+                    self.fences.get_mut(fence.0 as usize).map(Option::take);
+                }
+            }
+            Step::QueueIdle(queue) => self.idle(index, &[queue.0 as u8]),
+            Step::DeviceIdle => self.idle(index, &(0..host).collect::<Vec<_>>()),
+            Step::WaitSemaphores(points) => {
+                let from = points.iter().filter_map(|it| self.signal_of(*it)).collect();
+                self.host(index, host, Happens::HostLearns(from));
+            }
+            Step::SignalSemaphore(point) => {
+                let moment = self.host(index, host, Happens::HostSignals);
+                self.set_semaphore(*point, moment);
+            }
+            Step::SetEvent(event) => {
+                let what = Happens::SetsEvent {
+                    stages: scope::host(),
+                    given: PipelineStageFlags2::HOST.0,
+                    recorded: None,
+                };
+                let moment = self.host(index, host, what);
+                self.set_event(event.0 as usize, moment);
+            }
+            Step::ResetEvent(event) => {
+                self.events.get_mut(event.0 as usize).map(Option::take);
+            }
+            Step::HostAccess { resource, region, is_write } => {
+                let access = if *is_write { AccessFlags2::HOST_WRITE } else { AccessFlags2::HOST_READ };
+                let usage = TABLES.usage(PipelineStageFlags2::HOST.0, access.0);
+                let uses = usage.map(|usage| Used::new(*resource, region.clone(), usage, Role::Host));
+                self.host(index, host, Happens::Uses(uses.into_iter().collect()));
+            }
+            Step::Acquire { semaphore, fence, .. } => {
+                let moment = self.host(index, host + 1, Happens::Acquires);
+                if let Some(fence) = fence.and_then(|it| self.fences.get_mut(it.0 as usize)) {
+                    *fence = Some(moment);
+                }
+                if let Some(semaphore) = *semaphore {
+                    self.set_semaphore(Point { semaphore, value: None }, moment);
+                }
+            }
+            Step::Present { waits, images, .. } => self.present(index, waits, images),
+            Step::Destroy(_) => {}
+        }
+        self.run();
+    }
+
+    fn host(&mut self, step: u32, queue: u8, what: Happens) -> usize {
+        self.moments.push(Moment { place: Place::Step(step), queue, submitted: None, what });
+        self.moments.len() - 1
+    }
+
+    fn idle(&mut self, step: u32, queues: &[u8]) {
+        let from = queues.iter().map(|it| self.host(step, *it, Happens::Completes)).collect();
+        self.host(step, self.queues.len() as u8, Happens::HostLearns(from));
+    }
+
+    fn present(&mut self, step: u32, waits: &[lavascope_program::SemaphoreId], images: &[ResourceId]) {
+        let points = waits.iter().map(|it| Point { semaphore: *it, value: None });
+        let signals: Vec<usize> = points.filter_map(|it| self.take(it)).collect();
+        let uses = images.iter().map(|image| {
+            let region = whole_image(self.program, *image);
+            Used { signals: signals.clone(), ..Used::new(*image, region, PRESENT, Role::Present) }
+        });
+        let uses = uses.collect();
+        self.host(step, self.queues.len() as u8 + 1, Happens::Uses(uses));
+    }
+
+    fn submit(&mut self, step: u32, queue: QueueId, batches: &'a [Batch], fence: Option<FenceId>) {
+        let submitted = self.host(step, self.queues.len() as u8, Happens::Submits);
+        let Some(own) = self.queues.get_mut(queue.0 as usize) else { return };
+        let last = batches.len().saturating_sub(1);
+        for (index, batch) in batches.iter().enumerate() {
+            let fence = fence.filter(|_| index == last);
+            own.push_back(Parked { step, index: index as u32, batch: Some(batch), submitted, fence });
+        }
+        if batches.is_empty() && fence.is_some() {
+            own.push_back(Parked { step, index: 0, batch: None, submitted, fence });
+        }
+    }
+
+    /// Executes batches until every queue is empty or waits; the first queue that can go on goes on.
+    fn run(&mut self) {
+        loop {
+            let is_ready = |it: &Parked<'_>| {
+                let waits = it.batch.map_or(&[][..], |it| &it.waits);
+                waits.iter().all(|it| self.is_signaled(it.point))
+            };
+            let Some(queue) = self.queues.iter().position(|it| it.front().is_some_and(is_ready)) else { return };
+            if let Some(parked) = self.queues[queue].pop_front() {
+                self.batch(queue as u8, &parked);
+            }
+        }
+    }
+
+    fn batch(&mut self, queue: u8, parked: &Parked<'a>) {
+        let at = At { step: parked.step, batch: parked.index, primary: 0, path: Vec::new() };
+        let running = |at: At| Running { at, queue, submitted: parked.submitted };
+        let part = |index: usize| BatchPart { step: parked.step, batch: parked.index, index: index as u32 };
+        self.running = Some(running(at.clone()));
+        self.push(Happens::BatchBegins);
+        let nothing = Batch::default();
+        let batch = parked.batch.unwrap_or(&nothing);
+        for (index, Wait { point, stages }) in batch.waits.iter().enumerate() {
+            let signal = self.take(*point);
+            self.push(Happens::Waits { signal, stages: *stages, part: part(index) });
+        }
+        if let Some(batch) = parked.batch {
+            for (primary, id) in batch.command_buffers.iter().enumerate() {
+                self.running = Some(running(At { primary: primary as u32, ..at.clone() }));
+                self.instance = None;
+                self.commands(*id);
+            }
+        }
+        self.running = Some(running(at));
+        for (index, Signal { point, stages }) in batch.signals.iter().enumerate() {
+            let moment = self.push(Happens::Signals { stages: *stages, part: part(index) });
+            self.set_semaphore(*point, moment);
+        }
+        if let Some(fence) = parked.fence {
+            let moment = self.push(Happens::Completes);
+            if let Some(fence) = self.fences.get_mut(fence.0 as usize) {
+                *fence = Some(moment);
+            }
+        }
+        self.running = None;
+    }
+
+    fn is_signaled(&self, point: Point) -> bool {
+        let Some(semaphore) = self.semaphores.get(point.semaphore.0 as usize) else { return true };
+        match point.value {
+            None => semaphore.binary.is_some(),
+            Some(value) => value == 0 || semaphore.values.range(value..).next().is_some(),
+        }
+    }
+
+    fn signal_of(&self, point: Point) -> Option<usize> {
+        let values = &self.semaphores.get(point.semaphore.0 as usize)?.values;
+        values.range(point.value.filter(|it| *it > 0)?..).next().map(|it| *it.1)
+    }
+
+    fn take(&mut self, point: Point) -> Option<usize> {
+        match point.value {
+            None => self.semaphores.get_mut(point.semaphore.0 as usize)?.binary.take(),
+            Some(_) => self.signal_of(point),
+        }
+    }
+
+    fn set_semaphore(&mut self, point: Point, moment: usize) {
+        let Some(semaphore) = self.semaphores.get_mut(point.semaphore.0 as usize) else { return };
+        match point.value {
+            None => semaphore.binary = Some(moment),
+            Some(value) => drop(semaphore.values.insert(value, moment)),
+        }
+    }
+
+    /// Setting what is set already changes nothing.
+    fn set_event(&mut self, event: usize, moment: usize) {
+        if let Some(event) = self.events.get_mut(event) {
+            event.get_or_insert(moment);
+        }
+    }
+
+    /// Adds a moment of the command that is running.
+    pub(super) fn push(&mut self, what: Happens) -> usize {
+        let running = self.running.clone();
+        let Some(Running { at, queue, submitted }) = running else { return self.moments.len() };
+        self.moments.push(Moment { place: Place::Command(at), queue, submitted: Some(submitted), what });
+        self.moments.len() - 1
+    }
+
+    pub(super) fn queue(&self) -> u8 {
+        self.running.as_ref().map_or(0, |it| it.queue)
+    }
+
+    pub(super) fn flags(&self) -> u32 {
+        self.program.queues.get(usize::from(self.queue())).map_or(0, |it| it.flags)
+    }
+
+    fn commands(&mut self, id: CommandBufferId) {
+        let program = self.program;
+        let Some(buffer) = program.command_buffers.get(id.0 as usize) else { return };
+        for (index, command) in buffer.commands.iter().enumerate() {
+            self.path(|path| path.push(index as u32));
+            self.command(id, index as u32, command);
+            self.path(|path| drop(path.pop()));
+        }
+    }
+
+    fn path(&mut self, change: impl FnOnce(&mut Vec<u32>)) {
+        if let Some(running) = &mut self.running {
+            change(&mut running.at.path);
+        }
+    }
+
+    fn depth(&self) -> usize {
+        self.running.as_ref().map_or(0, |it| it.at.path.len())
+    }
+
+    fn command(&mut self, buffer: CommandBufferId, index: u32, command: &'a Command) {
+        match command {
+            Command::Action(accesses) => {
+                let uses: Vec<Used> = accesses.iter().filter_map(used).collect();
+                self.uses(uses);
+            }
+            Command::Barrier(barrier) => {
+                let elements = elements_of(barrier, buffer, index, self.flags());
+                self.depends(elements);
+            }
+            Command::SetEvent(set) => {
+                let (event, given) = super::element::set_stages(set);
+                let stages = scope::source(given, self.flags());
+                let moment = self.push(Happens::SetsEvent { stages, given, recorded: Some((buffer, index)) });
+                self.set_event(event.0 as usize, moment);
+            }
+            Command::ResetEvent { event, .. } => {
+                self.events.get_mut(event.0 as usize).map(Option::take);
+            }
+            Command::WaitEvents(wait) => {
+                let elements = moments_of_wait(self, wait, buffer, index);
+                self.depends(elements);
+            }
+            Command::Execute(buffers) => {
+                for (place, id) in buffers.iter().enumerate() {
+                    if self.depth() < DEPTH_MAX {
+                        self.path(|path| path.push(place as u32));
+                        self.commands(*id);
+                        self.path(|path| drop(path.pop()));
+                    }
+                }
+            }
+            Command::BeginRenderPass { pass, views, area } => self.begin_render_pass(*pass, views, *area),
+            Command::NextSubpass => self.next_subpass(),
+            Command::EndRenderPass => self.end_render_pass(),
+            Command::BeginRendering(rendering) => self.begin_rendering(rendering),
+            Command::EndRendering => self.end_rendering(),
+        }
+    }
+
+    pub(super) fn uses(&mut self, mut uses: Vec<Used>) {
+        if uses.is_empty() {
+            return;
+        }
+        if let Some(instance) = &self.instance {
+            uses.iter_mut().for_each(|it| instance.place(it));
+        }
+        self.push(Happens::Uses(uses));
+    }
+
+    /// Dependencies, and then the layout transitions among them.
+    fn depends(&mut self, elements: Vec<Element>) {
+        let transition = |it: &Element| {
+            let about = it.about.as_ref().filter(|_| it.is_transition)?;
+            let role = Role::Transition;
+            let gates = vec![it.clone()];
+            let (resource, region) = (about.resource, about.region.clone());
+            Some(Used { gates, ..Used::new(resource, region, crate::usage::TRANSITION_WRITE, role) })
+        };
+        let transitions: Vec<Used> = elements.iter().filter_map(transition).collect();
+        self.push(Happens::Depends(elements));
+        self.uses(transitions);
+    }
+}
+
+fn used(access: &lavascope_program::Access) -> Option<Used> {
+    let usage = TABLES.usage(access.stage, access.access)?;
+    let order = access.order.into();
+    Some(Used { order, ..Used::new(access.resource, access.region.clone(), usage, Role::Command) })
+}
+
+/// Everything of an image.
+fn whole_image(program: &Program, image: ResourceId) -> Region {
+    use lavascope_program::{Components, ImageRegion, ResourceKind};
+    match program.resources.get(image.0 as usize).map(|it| &it.kind) {
+        Some(ResourceKind::Image(it)) => Region::Image(ImageRegion {
+            aspects: u32::MAX,
+            mips: 0..it.mips,
+            layers: 0..it.layers,
+            area: None,
+            components: Components::ALL,
+        }),
+        Some(ResourceKind::Buffer { size }) => Region::Buffer(0..*size),
+        None => Region::Buffer(0..0),
+    }
+}
+
+/// The masks of a semaphore: all accesses of the stages that wait, after all of those that signal.
+pub(super) fn semaphore_scope(signal: u64, wait: u64) -> Scope {
+    let all = AccessFlags2::MEMORY_READ.0 | AccessFlags2::MEMORY_WRITE.0;
+    Scope { src_stages: signal, src_access: all, dst_stages: wait, dst_access: all }
+}
+
+impl Element {
+    pub(super) fn is_limited(&self) -> bool {
+        matches!(self.from, From::Subpass(_))
+    }
+}

@@ -1,14 +1,14 @@
 //! The plain text of a diagnostic.
 
-use std::fmt::Write;
-
 use crate::{Diagnostic, Severity};
 
 /// Lines of text: the message, how it came about, what to change, and the properties that tools look for.
 pub fn render_text(it: &Diagnostic) -> String {
     let mut text = String::new();
-    // Writing to a string cannot fail.
-    let mut line = |args: std::fmt::Arguments<'_>| drop(writeln!(text, "{args}"));
+    let mut line = |args: std::fmt::Arguments<'_>| {
+        text += &args.to_string();
+        text.push('\n');
+    };
     line(format_args!("{}: [ {} | MessageID = {:#010x} ]", severity(it.severity), it.code, it.code.message_id()));
     line(format_args!("{}", it.message));
     if it.count > 1 {

@@ -22,8 +22,12 @@ impl Random {
         self.below(2) == 0
     }
 
+    fn one_of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[self.below(all.len() as u64) as usize]
+    }
+
     fn pick<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len() as u64) as usize]
+        *self.one_of(all)
     }
 
     fn range(&mut self, end: u64) -> std::ops::Range<u64> {
@@ -48,11 +52,11 @@ impl Random {
 fn stages(random: &mut Random) -> u64 {
     // A bit without a name now and then.
     let extra = if random.below(12) == 0 { 1 << 62 } else { 0 };
-    random.list(3, |it| it.pick(SYNC_STAGES).stage).into_iter().fold(extra, |all, it| all | it)
+    random.list(3, |it| it.one_of(SYNC_STAGES).stage).into_iter().fold(extra, |all, it| all | it)
 }
 
 fn accesses(random: &mut Random) -> u64 {
-    random.list(3, |it| it.pick(SYNC_ACCESSES).access).into_iter().fold(0, |all, it| all | it)
+    random.list(3, |it| it.one_of(SYNC_ACCESSES).access).into_iter().fold(0, |all, it| all | it)
 }
 
 fn scope(random: &mut Random) -> Scope {
@@ -128,13 +132,13 @@ fn view(random: &mut Random, resources: &[Resource]) -> AttachmentView {
 
 fn access(random: &mut Random, resources: &[Resource]) -> Access {
     let (resource, region) = part(random, resources);
-    let named = |it: &mut Random| it.pick(&SYNC_STAGES[1..]).stage;
+    let named = |it: &mut Random| it.one_of(&SYNC_STAGES[1..]).stage;
     let order = random.pick(&[RasterOrder::None, RasterOrder::Color, RasterOrder::DepthStencil]);
     // Stages and accesses that the grammar has words for are drawn more often than their share.
     let (stage, access) = match random.below(4) {
         0 => (1 << 32, random.pick(&[0x800, 0x1000])),
         1 => (0x400, random.pick(&[0x80, 0x100])),
-        _ => (named(random), random.pick(&SYNC_ACCESSES[1..]).access),
+        _ => (named(random), random.one_of(&SYNC_ACCESSES[1..]).access),
     };
     Access { resource, region, stage, access, order }
 }
@@ -256,22 +260,14 @@ fn command(random: &mut Random, resources: &[Resource]) -> Command {
             let views = (0..2).map(|_| view(random, resources)).collect();
             Command::BeginRenderPass { pass: RenderPassId(0), views, area: area(random) }
         }
-        10 => random.pick(&[0, 1, 2]).pipe(|it| match it {
+        10 => match random.below(3) {
             0 => Command::NextSubpass,
             1 => Command::EndRenderPass,
             _ => Command::EndRendering,
-        }),
+        },
         _ => Command::BeginRendering(rendering(random, resources)),
     }
 }
-
-trait Pipe: Sized {
-    fn pipe<T>(self, change: impl FnOnce(Self) -> T) -> T {
-        change(self)
-    }
-}
-
-impl Pipe for i32 {}
 
 fn point(random: &mut Random) -> Point {
     let is_timeline = random.flip();
@@ -308,7 +304,8 @@ fn step(random: &mut Random, resources: &[Resource]) -> Step {
         6 => Step::DeviceIdle,
         7 => Step::WaitSemaphores(vec![timeline(random), timeline(random)]),
         8 => Step::SignalSemaphore(timeline(random)),
-        9 => random.flip().then_some(Step::SetEvent(event)).unwrap_or(Step::ResetEvent(event)),
+        9 if random.flip() => Step::SetEvent(event),
+        9 => Step::ResetEvent(event),
         10 => {
             let (resource, region) = part(random, resources);
             Step::HostAccess { resource, region, is_write: random.flip() }

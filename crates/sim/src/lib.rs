@@ -2,6 +2,8 @@
 //!
 //! The same seed always gives the same call. Addresses are numbers here, so nothing is unsafe; whoever follows
 //! them does so while the [`CallMemory`] lives.
+//!
+//! [`hazard`] has random programs in the form that hazards are looked for in, and an oracle that knows theirs.
 
 #![forbid(unsafe_code)]
 

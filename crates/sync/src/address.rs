@@ -136,32 +136,25 @@ impl Addresses {
 
     /// All addresses of a resource.
     pub(crate) fn whole(&self, resource: ResourceId) -> Range<u64> {
-        let Some(placed) = self.places.get(resource.0 as usize) else { return 0..0 };
-        let size = match &placed.kind {
-            ResourceKind::Buffer { size } => *size,
-            ResourceKind::Image(image) => texels(image) * placed.unit(image) * placed.plane_count(),
-        };
-        placed.base..placed.base + size
+        self.places.get(resource.0 as usize).map_or(0..0, Placed::whole)
     }
 
-    /// What else must be looked at when a resource is used: all addresses of others that lie in the same memory, but
-    /// in a way that cannot be compared.
-    pub(crate) fn aliased(&self, resource: ResourceId) -> Vec<Range<u64>> {
+    /// What else must be looked at when addresses of a resource are used: others that lie in the same memory, but in
+    /// a way that cannot be compared. Gives the part of the own addresses that each is about.
+    pub(crate) fn aliased(&self, resource: ResourceId, own: &[Range<u64>]) -> Vec<(Range<u64>, Range<u64>)> {
         let Some(placed) = self.places.get(resource.0 as usize) else { return Vec::new() };
-        placed.aliases.iter().map(|it| self.aliased_part(placed, *it)).collect()
-    }
-
-    fn aliased_part(&self, placed: &Placed, other: ResourceId) -> Range<u64> {
-        let it = &self.places[other.0 as usize];
-        match (it.is_opaque(), placed.binding, it.binding) {
-            (false, Some(own), Some(bound)) => {
-                // Of something linear, the part in the memory that both have.
-                let start = own.offset.max(bound.offset);
-                let end = (own.offset + own.size).min(bound.offset + bound.size);
-                it.base + (start - bound.offset)..it.base + (end - bound.offset)
+        let mut found = Vec::new();
+        for other in &placed.aliases {
+            let other = &self.places[other.0 as usize];
+            for own in own {
+                let own = placed.part_in(own.clone(), other.binding);
+                let theirs = other.part_in(other.whole(), placed.binding);
+                if !own.is_empty() && !theirs.is_empty() {
+                    found.push((own, theirs));
+                }
             }
-            _ => self.whole(other),
         }
+        found
     }
 
     /// What a range of addresses is called in the words of a resource.
@@ -183,6 +176,22 @@ impl Addresses {
 }
 
 impl Placed {
+    fn whole(&self) -> Range<u64> {
+        let size = match &self.kind {
+            ResourceKind::Buffer { size } => *size,
+            ResourceKind::Image(image) => texels(image) * self.unit(image) * self.plane_count(),
+        };
+        self.base..self.base + size
+    }
+
+    /// The part of own addresses that lies in the memory of another: of something opaque, all.
+    fn part_in(&self, range: Range<u64>, other: Option<Binding>) -> Range<u64> {
+        let (Some(own), Some(other), false) = (self.binding, other, self.is_opaque()) else { return range };
+        let address = |offset: u64| self.base.saturating_add(offset).saturating_sub(own.offset);
+        let (start, end) = (address(other.offset.max(own.offset)), address(other.offset + other.size));
+        range.start.max(start)..range.end.min(end)
+    }
+
     /// The planes that have some components; the first is all there is without planes.
     fn planes(&self, components: Components) -> impl Iterator<Item = u64> {
         let has_planes = self.has_planes;

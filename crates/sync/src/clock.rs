@@ -180,6 +180,12 @@ impl<K: Keys> Table<K> {
         self.merge();
     }
 
+    fn raise_each(&mut self, other: &Table<K>) {
+        for class in &other.classes {
+            self.raise(class.keys, &class.row);
+        }
+    }
+
     fn add(&mut self, keys: K, row: Row) {
         let class = self.classes.len() as u8;
         keys.each(|key| self.of[key] = class);
@@ -271,8 +277,18 @@ pub(crate) struct Clock {
     visible: Table<Usages>,
     reached: Table<Usages>,
     stretches: Vec<Stretch>,
+    passed: Option<Box<Passed>>,
     /// By queue: up to where its batches are known here, by any path of semaphores or waits at all.
     pub(crate) batches: HashMap<u8, Tag>,
+}
+
+/// What was ordered before the stages of subpasses that ended. It is not before what comes now, but a dependency whose
+/// first scope has those subpasses hands it on.
+#[derive(Clone, Debug)]
+struct Passed {
+    happened: Table<Stages>,
+    available: Table<Stages>,
+    stretches: Vec<Stretch>,
 }
 
 impl Default for Clock {
@@ -283,6 +299,7 @@ impl Default for Clock {
             visible: Table::new(TABLES.usages.len()),
             reached: Table::new(TABLES.usages.len()),
             stretches: Vec::new(),
+            passed: None,
             batches: HashMap::new(),
         }
     }
@@ -319,6 +336,11 @@ impl Clock {
     /// and with those usages, and by chains what was ordered before those stages.
     pub(crate) fn first_scope(&self, queue: u8, now: Tag, src: Stages, usages: Usages) -> Carry {
         let mut carry = self.chains(src);
+        if let Some(passed) = &self.passed {
+            carry.happened.raise_all(&passed.happened.join(src));
+            carry.available.raise_all(&passed.available.join(src));
+            carry.stretches.extend(passed.stretches.iter().filter(|it| it.dst.0 & src.0 != 0));
+        }
         for stage in src.iter() {
             carry.happened.raise(lane(queue, stage), now);
         }
@@ -365,15 +387,8 @@ impl Clock {
         self.forget_covered();
     }
 
-    /// Adds to what follows a stretch.
     fn stretch(&mut self, new: Stretch) {
-        match self.stretches.iter_mut().find(|it| it.is_same_source(&new)) {
-            Some(own) => {
-                own.dst = own.dst.union(new.dst);
-                own.dst_usages = own.dst_usages.union(new.dst_usages);
-            }
-            None => self.stretches.push(new),
-        }
+        add_stretch(&mut self.stretches, new);
     }
 
     /// Stretches that the tables know by now: everything up to their end happened before every stage, visible to all.
@@ -390,11 +405,36 @@ impl Clock {
         });
     }
 
+    /// A subpass is over, whose clock this was at its end.
+    pub(crate) fn pass(&mut self, subpass: &Clock) {
+        let new = || {
+            let table = || Table::new(TABLES.stages.len());
+            Box::new(Passed { happened: table(), available: table(), stretches: Vec::new() })
+        };
+        let passed = self.passed.get_or_insert_with(new);
+        passed.happened.raise_each(&subpass.happened);
+        passed.available.raise_each(&subpass.available);
+        for it in &subpass.stretches {
+            add_stretch(&mut passed.stretches, *it);
+        }
+    }
+
     pub(crate) fn raise_batches(&mut self, other: &HashMap<u8, Tag>) {
         for (queue, tag) in other {
             let own = self.batches.entry(*queue).or_default();
             *own = (*own).max(*tag);
         }
+    }
+}
+
+/// Adds to what follows a stretch.
+fn add_stretch(all: &mut Vec<Stretch>, new: Stretch) {
+    match all.iter_mut().find(|it| it.is_same_source(&new)) {
+        Some(own) => {
+            own.dst = own.dst.union(new.dst);
+            own.dst_usages = own.dst_usages.union(new.dst_usages);
+        }
+        None => all.push(new),
     }
 }
 

@@ -17,8 +17,10 @@ use crate::scope;
 use crate::state::{Conflict, State};
 use crate::usage::{PRESENTATION, Stages, TABLES, Usages};
 
-/// Tags of one command: itself, behind it what its barrier does, and behind that what begins with it.
-pub(crate) const TAGS_PER_COMMAND: Tag = 4;
+/// Tags of one command: two for what ends with it, itself, one for what its barrier does, and some for what begins
+/// with it.
+pub(crate) const TAGS_PER_COMMAND: Tag = 8;
+const OWN_TAG: Tag = 2;
 
 /// Executes the command buffers of a batch: the device, the queue, step and index of the batch, and the batch.
 pub(crate) type Execute<'a> = &'a mut dyn FnMut(&mut Device, u8, u32, u32, &Batch);
@@ -34,8 +36,8 @@ pub(crate) struct Device {
     /// What the host's own accesses come after.
     pub(crate) host_clock: Clock,
     tag: Tag,
-    /// Images that were presented or acquired, numbered.
-    presented: HashMap<ResourceId, usize>,
+    /// Images that were presented or acquired, numbered, with what their presentation came after.
+    presented: HashMap<ResourceId, (usize, Known)>,
     /// Where each tag was given, by tag.
     places: BTreeMap<Tag, Place>,
     pub(crate) found: Vec<Found>,
@@ -49,8 +51,8 @@ pub(crate) struct Timeline {
     /// What all signals so far have handed on together.
     signals: Carry,
     parked: VecDeque<Parked>,
-    /// Where rendering that was suspended began.
-    pub(crate) suspended: Option<Tag>,
+    /// Where rendering that was suspended began, and what was known inside of it.
+    pub(crate) suspended: Option<(Tag, Box<Clock>)>,
 }
 
 /// Work that has not been executed, and what the host knew when it was submitted.
@@ -140,7 +142,7 @@ impl Device {
     pub(crate) fn next_tag(&mut self, place: Place) -> Tag {
         self.tag += TAGS_PER_COMMAND;
         self.places.insert(self.tag, place);
-        self.tag
+        self.tag + OWN_TAG
     }
 
     pub(crate) fn place(&self, tag: Tag) -> Option<&Place> {
@@ -211,7 +213,9 @@ impl Device {
 
     fn execute(&mut self, queue: u8, parked: &Parked, index: u32, batch: &Batch, execute: Execute<'_>) {
         let own = &mut self.queues[usize::from(queue)];
-        own.clock.second_scope(&parked.host.carry, all_stages(), all_usages());
+        // What the host knows is visible to the device, not to the host: that takes a barrier.
+        let device = Stages(all_stages().0 & !scope::host().0);
+        own.clock.second_scope(&parked.host.carry, device, scope::usages_of(device));
         own.clock.raise_batches(&parked.host.batches);
         let waited: Vec<(Wait, Known)> =
             batch.waits.iter().filter_map(|it| Some((*it, self.take(it.point)?))).collect();
@@ -296,7 +300,7 @@ impl Device {
     /// The number among the queues of the presentation engine's dealings with an image: each is by itself.
     pub(crate) fn presentation_queue(&mut self, image: ResourceId) -> u8 {
         let next = self.presented.len();
-        let slot = *self.presented.entry(image).or_insert(next);
+        let slot = self.presented.entry(image).or_insert_with(|| (next, Known::default())).0;
         // More images than that share the last number.
         (self.queues.len() + 1 + slot).min(usize::from(u8::MAX)) as u8
     }
@@ -353,20 +357,29 @@ impl Device {
     /// The presentation engine is done with an image at `tag`, and tells so.
     pub(crate) fn tell_acquired(
         &mut self,
-        queue: u8,
+        image: ResourceId,
         tag: Tag,
         semaphore: Option<SemaphoreId>,
         fence: Option<FenceId>,
     ) {
+        let queue = self.presentation_queue(image);
         let mut stages = Stages::default();
         stages.add(PRESENTATION);
         let carry = Clock::default().first_scope(queue, tag, stages, scope::usages_of(stages));
-        let known = Known { carry, batches: HashMap::from([(queue, tag)]), ..Known::default() };
+        let mut known = Known { carry, batches: HashMap::from([(queue, tag)]), ..Known::default() };
+        known.raise_all(self.presented.get(&image).map_or(&Known::default(), |it| &it.1));
         if let Some(slot) = fence.and_then(|it| self.fences.get_mut(it.0 as usize)) {
             *slot = Some(known.clone());
         }
         if let Some(semaphore) = semaphore {
             self.set_semaphore(Point { semaphore, value: None }, known);
+        }
+    }
+
+    /// What an image's way through the presentation engine comes after.
+    pub(crate) fn keep_known(&mut self, image: ResourceId, known: &Known) {
+        if let Some(own) = self.presented.get_mut(&image) {
+            own.1.raise_all(known);
         }
     }
 

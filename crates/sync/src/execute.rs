@@ -9,12 +9,12 @@ use lavascope_program::{
     SetEvent, WaitEvents, What,
 };
 
-use crate::clock::{Carry, Clock, Stretch, Tag};
+use crate::clock::{Clock, Keys, Stretch, Tag};
 use crate::device::{Device, SetAt, Timeline};
 use crate::order::Order;
 use crate::render::Instance;
 use crate::scope::{self, Expanded};
-use crate::state::{Conflict, Now};
+use crate::state::{Conflict, First, Name, Now, State};
 use crate::usage::{Stages, TABLES, Usage, Usages};
 
 /// Command buffers call command buffers at most this deep; the specification allows less.
@@ -111,20 +111,20 @@ impl Executor<'_> {
         let apart = self.instance.as_ref().map_or(&[][..], Instance::apart);
         let now = self.now(tag, apart);
         let mut conflicts = Vec::new();
-        for range in ranges {
-            for (part, state) in device.states.overlapping(range) {
+        for range in &ranges {
+            for (part, state) in device.states.overlapping(range.clone()) {
                 let found = state.check(now, it.usage, it.order);
                 if !found.is_empty() {
                     conflicts.push((part, found));
                 }
             }
         }
-        for range in device.addresses.aliased(it.resource) {
-            for (_, state) in device.states.overlapping(range) {
+        let now = Now { name: Name::Alias, ..now };
+        for (own, theirs) in device.addresses.aliased(it.resource, &ranges) {
+            for (_, state) in device.states.overlapping(theirs) {
                 let found = state.check(now, it.usage, it.order);
                 if !found.is_empty() {
-                    let own = device.addresses.ranges(it.resource, &it.region);
-                    conflicts.extend(own.into_iter().map(|it| (it, found.clone())));
+                    conflicts.push((own.clone(), found));
                 }
             }
         }
@@ -134,14 +134,14 @@ impl Executor<'_> {
     fn keep(&mut self, tag: Tag, it: &Use<'_>) {
         let is_write = TABLES.write_column(it.usage).is_some();
         let ranges = self.device.addresses.ranges(it.resource, &it.region);
-        let queue = self.queue;
+        let (queue, from) = (self.queue, self.from());
         for range in ranges {
             self.device.states.update(range, |_, state| {
                 let state = state.get_or_insert_default();
                 if is_write {
                     state.add_write(queue, tag, it.usage, it.order);
                 } else {
-                    state.add_read(queue, tag, it.usage, it.order);
+                    state.add_read(queue, tag, it.usage, it.order, from);
                 }
             });
         }
@@ -151,7 +151,15 @@ impl Executor<'_> {
     pub(crate) fn now<'n>(&'n self, tag: Tag, apart: &'n [(Tag, Tag)]) -> Now<'n> {
         let clock = &self.device.queues[usize::from(self.queue)].clock;
         let instance = self.instance.as_ref();
-        Now { clock, queue: self.queue, tag, instance: instance.map(|it| it.begin), from: self.from(), apart }
+        Now {
+            clock,
+            queue: self.queue,
+            tag,
+            instance: instance.map(Instance::ordered_from),
+            from: self.from(),
+            apart,
+            name: Name::Own,
+        }
     }
 
     /// Before this tag nothing is directly in the first scope of a barrier.
@@ -178,28 +186,27 @@ impl Executor<'_> {
             }
             Barrier::Two { dependencies } => expanded(dependencies, self.timeline()),
         };
-        let elements: Vec<Ready> = elements
-            .into_iter()
-            .map(|it| Ready { carry: self.first_scope(tag, &it), until: tag, element: it })
-            .collect();
-        self.apply(tag, &elements);
+        let ready: Vec<Ready> =
+            elements.into_iter().map(|it| Ready { first: self.first(tag, &it), element: it }).collect();
+        self.apply(tag, &ready);
     }
 
-    /// What the first scope of a barrier hands on; inside a subpass, only of that subpass.
-    fn first_scope(&self, tag: Tag, it: &Element) -> Carry {
+    /// The first scope of an element of a barrier; inside a subpass, only of that subpass.
+    fn first(&self, tag: Tag, it: &Element) -> First {
         let clock = &self.device.queues[usize::from(self.queue)].clock;
-        match self.from() {
-            0 => clock.first_scope(self.queue, tag, it.scope.src, it.global_usages()),
+        let carry = |src_usages| match self.from() {
+            0 => clock.first_scope(self.queue, tag, it.scope.src, src_usages),
             begin => clock.first_scope_of(Stretch {
                 queue: self.queue,
                 begin,
                 end: tag,
                 src: it.scope.src,
-                src_usages: it.global_usages(),
+                src_usages,
                 dst: Stages::default(),
                 dst_usages: Usages::default(),
             }),
-        }
+        };
+        First { carry: carry(it.global_usages()), own: carry(it.scope.src_usages), parts: vec![(it.scope.src, tag)] }
     }
 
     /// All elements look at what was before the command, and then take effect.
@@ -211,10 +218,10 @@ impl Executor<'_> {
             self.depend(tag, it);
         }
         let clock = &mut self.device.queues[usize::from(self.queue)].clock;
-        for Ready { carry, element, .. } in elements {
+        for Ready { first, element } in elements {
             match element.part {
-                None => clock.second_scope(carry, element.scope.dst, element.scope.dst_usages),
-                Some(_) => clock.execution_only(carry, element.scope.dst),
+                None => clock.second_scope(&first.carry, element.scope.dst, element.scope.dst_usages),
+                Some(_) => clock.execution_only(&first.carry, element.scope.dst),
             }
         }
     }
@@ -222,13 +229,18 @@ impl Executor<'_> {
     pub(crate) fn check_transition(&mut self, tag: Tag, ready: &Ready) {
         let Some((resource, ranges)) = self.part(&ready.element) else { return };
         let mut conflicts: Vec<(Range<u64>, Vec<Conflict>)> = Vec::new();
-        let now = self.now(tag + 1, &[]);
-        for range in ranges {
-            for (part, state) in self.device.states.overlapping(range) {
-                let found = state.check_transition(now, &ready.carry, &ready.element.scope, ready.until);
-                if !found.is_empty() {
-                    conflicts.push((part, found));
-                }
+        let apart = self.instance.as_ref().map_or(&[][..], Instance::apart);
+        let now = self.now(tag + 1, apart);
+        let check = |state: &State, now| state.check_transition(now, &ready.first);
+        for range in &ranges {
+            for (part, state) in self.device.states.overlapping(range.clone()) {
+                conflicts.push((part, check(state, now)));
+            }
+        }
+        let now = Now { name: Name::Alias, ..now };
+        for (own, theirs) in self.device.addresses.aliased(resource, &ranges) {
+            for (_, state) in self.device.states.overlapping(theirs) {
+                conflicts.push((own.clone(), check(state, now)));
             }
         }
         self.device.report(tag, resource, conflicts);
@@ -237,16 +249,16 @@ impl Executor<'_> {
     /// What a dependency does to the resource that it names.
     pub(crate) fn depend(&mut self, tag: Tag, ready: &Ready) {
         let Some((_, ranges)) = self.part(&ready.element) else { return };
-        let (queue, from, instance) = (self.queue, self.from(), self.instance.as_ref().map(|it| it.begin));
+        let (queue, from, instance) = (self.queue, self.from(), self.instance.as_ref().map(Instance::ordered_from));
         let Device { queues, states, .. } = &mut *self.device;
         let clock = &queues[usize::from(queue)].clock;
-        let now = Now { clock, queue, tag: tag + 1, instance, from, apart: &[] };
+        let now = Now { clock, queue, tag: tag + 1, instance, from, apart: &[], name: Name::Own };
         for range in ranges {
             states.update(range, |_, state| {
                 if ready.element.is_transition {
                     state.get_or_insert_default().add_transition(now, &ready.element.scope);
                 } else if let Some(state) = state {
-                    state.depend(now, &ready.carry, &ready.element.scope, ready.until);
+                    state.depend(now, &ready.first, &ready.element.scope);
                 }
             });
         }
@@ -264,6 +276,10 @@ impl Executor<'_> {
         let mut elements = united(dependencies, src_stages, dst_stages, self.timeline());
         if elements.iter().filter(|it| it.part.is_some()).count() < 2 {
             return elements;
+        }
+        // Once for all, since any of them may be the first to ask for single components, which moves an image.
+        for it in &elements {
+            self.part(it);
         }
         let mut merged: IntervalMap<Option<Merged>> = IntervalMap::default();
         for it in elements.extract_if(.., |it| it.part.is_some()) {
@@ -304,31 +320,40 @@ impl Executor<'_> {
         let mut ready = Vec::new();
         match wait {
             WaitEvents::One { events, src_stages, dst_stages, dependencies } => {
-                for event in events {
-                    let elements = self.united(dependencies, *src_stages, *dst_stages);
-                    ready.extend(self.waited(event.0, elements));
+                // One dependency, whose first scope is that of all the events together.
+                let events: Vec<u32> = events.iter().map(|it| it.0).collect();
+                for element in self.united(dependencies, *src_stages, *dst_stages) {
+                    ready.push(Ready { first: self.waited(&events, &element), element });
                 }
             }
             WaitEvents::Two { events } => {
                 for (event, dependencies) in events {
-                    ready.extend(self.waited(event.0, expanded(dependencies, self.timeline())));
+                    for element in expanded(dependencies, self.timeline()) {
+                        ready.push(Ready { first: self.waited(&[event.0], &element), element });
+                    }
                 }
             }
         }
         self.apply(tag, &ready);
     }
 
-    /// Dependencies whose first scope is what it was when an event was set; none of an event that is not set.
-    fn waited(&self, event: u32, elements: Vec<Element>) -> Vec<Ready> {
-        let Some(set) = self.device.events.get(event as usize).and_then(|it| it.set.as_ref()) else {
-            return Vec::new();
-        };
-        let ready = |mut it: Element| {
-            it.scope.src.0 &= set.stages.0;
-            let carry = set.clock.first_scope(set.queue, set.tag, it.scope.src, it.global_usages());
-            Ready { carry, until: set.tag, element: it }
-        };
-        elements.into_iter().map(ready).collect()
+    /// A first scope as it was when events were set; of one that is not set there is nothing.
+    fn waited(&self, events: &[u32], element: &Element) -> First {
+        let mut first = First::default();
+        for event in events {
+            let Some(set) = self.device.events.get(*event as usize).and_then(|it| it.set.as_ref()) else { continue };
+            // Between queues events order nothing.
+            if set.queue != self.queue && set.queue != self.device.host_queue() {
+                continue;
+            }
+            let src = Stages(element.scope.src.0 & set.stages.0);
+            let set_usages = scope::usages_of(set.stages);
+            let carry = |usages: Usages| set.clock.first_scope(set.queue, set.tag, src, usages.and(set_usages));
+            first.carry.raise_all(&carry(element.global_usages()));
+            first.own.raise_all(&carry(element.scope.src_usages));
+            first.parts.push((src, set.tag));
+        }
+        first
     }
 }
 
@@ -375,8 +400,10 @@ impl Merged {
         let scope = Expanded {
             src: self.scope.src.union(other.scope.src),
             src_usages: self.scope.src_usages.union(other.scope.src_usages),
+            src_everywhere: self.scope.src_everywhere.union(other.scope.src_everywhere),
             dst: self.scope.dst.union(other.scope.dst),
             dst_usages: self.scope.dst_usages.union(other.scope.dst_usages),
+            dst_everywhere: self.scope.dst_everywhere.union(other.scope.dst_everywhere),
         };
         Merged { scope, is_transition: self.is_transition || other.is_transition, ..self }
     }
@@ -384,16 +411,14 @@ impl Merged {
 
 /// With what its first scope hands on.
 pub(crate) struct Ready {
-    pub(crate) carry: Carry,
-    /// What comes after this is not in the first scope.
-    pub(crate) until: Tag,
+    pub(crate) first: First,
     pub(crate) element: Element,
 }
 
 impl Element {
-    /// What it makes available of everything: nothing, if it is about one resource.
+    /// What it makes available of everything.
     fn global_usages(&self) -> Usages {
-        if self.part.is_some() { Usages::default() } else { self.scope.src_usages }
+        if self.part.is_some() { self.scope.src_everywhere } else { self.scope.src_usages }
     }
 }
 
@@ -445,6 +470,7 @@ fn united(dependencies: &[Dependency], src_stages: u64, dst_stages: u64, queue: 
         let mut scope = of(it);
         scope.src_usages = scope.src_usages.union(global.src_usages);
         scope.dst_usages = scope.dst_usages.union(global.dst_usages);
+        (scope.src_everywhere, scope.dst_everywhere) = (global.src_usages, global.dst_usages);
         elements.push(element(it, scope, queue));
     }
     elements

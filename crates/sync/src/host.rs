@@ -9,7 +9,7 @@ use crate::clock::Tag;
 use crate::device::{Device, Known, SetAt};
 use crate::order::Order;
 use crate::scope;
-use crate::state::{Conflict, Now};
+use crate::state::{Conflict, Name, Now};
 use crate::usage::{PRESENT, TABLES, Usage};
 
 impl Device {
@@ -20,7 +20,7 @@ impl Device {
         let tag = self.next_tag(Place::Step(step));
         let queue = self.host_queue();
         let ranges = self.ranges(resource, region);
-        let now = Now { clock: &self.host_clock, queue, tag, instance: None, from: 0, apart: &[] };
+        let now = Now { clock: &self.host_clock, queue, tag, instance: None, from: 0, apart: &[], name: Name::Own };
         let conflicts = self.conflicts(&ranges, now, usage);
         self.report(tag, resource, conflicts);
         for range in ranges {
@@ -29,7 +29,7 @@ impl Device {
                 if is_write {
                     state.add_write(queue, tag, usage, Order::None);
                 } else {
-                    state.add_read(queue, tag, usage, Order::None);
+                    state.add_read(queue, tag, usage, Order::None, 0);
                 }
             });
         }
@@ -73,7 +73,7 @@ impl Device {
         let tag = self.next_tag(Place::Step(step));
         let queue = self.presentation_queue(image);
         self.keep_presented(queue, tag, image);
-        self.tell_acquired(queue, tag, semaphore, fence);
+        self.tell_acquired(image, tag, semaphore, fence);
     }
 
     /// Images go to the presentation engine, after what some semaphores hand on.
@@ -82,15 +82,16 @@ impl Device {
         known.raise_all(host);
         let tag = self.next_tag(Place::Step(step));
         for image in images {
+            let queue = self.presentation_queue(*image);
             let mut conflicts = Vec::new();
             for (part, state) in self.states.overlapping(self.addresses.whole(*image)) {
-                let found = state.check_present(&known.carry);
+                let found = state.check_present(&known.carry, queue);
                 if !found.is_empty() {
                     conflicts.push((part, found));
                 }
             }
             self.report(tag, *image, conflicts);
-            let queue = self.presentation_queue(*image);
+            self.keep_known(*image, &known);
             self.keep_presented(queue, tag, *image);
         }
     }

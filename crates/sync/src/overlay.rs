@@ -4,58 +4,83 @@
 //! visible, and *points*: at a tag it became available to some stages. Whether a later stage is reached from there
 //! is asked of the clocks, so later barriers of any kind reach points without touching them.
 
-use crate::clock::{Carry, Clock, Tag};
+use crate::clock::Tag;
+use crate::scope::Expanded;
+use crate::state::{First, Name, Now};
 use crate::usage::{Stage, Stages, Usage, Usages};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Overlay {
-    /// By queue.
-    visible: Vec<(u8, Usages)>,
+    visible: Vec<Visible>,
     points: Vec<Point>,
+}
+
+/// To what a write is visible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Visible {
+    queue: u8,
+    /// The beginning of the subpass in which this holds; zero outside, where it holds from then on.
+    from: Tag,
+    usages: Usages,
+    /// By whatever name the memory is accessed.
+    everywhere: Usages,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Point {
     queue: u8,
+    /// As in [`Visible`], for what follows directly; by chains it may lead out of a subpass.
+    from: Tag,
     tag: Tag,
     stages: Stages,
 }
 
 impl Overlay {
-    /// At `tag` on `queue` the write became available to `stages` and visible to `usages`.
-    pub(crate) fn add(&mut self, queue: u8, tag: Tag, stages: Stages, usages: Usages) {
-        match self.visible.iter_mut().find(|it| it.0 == queue) {
-            Some(own) => own.1 = own.1.union(usages),
-            None => self.visible.push((queue, usages)),
+    /// Now the write became available and visible to a second scope.
+    pub(crate) fn add(&mut self, now: Now<'_>, scope: &Expanded) {
+        let Now { queue, tag, from, .. } = now;
+        let Expanded { dst: stages, dst_usages: usages, dst_everywhere: everywhere, .. } = *scope;
+        match self.visible.iter_mut().find(|it| it.queue == queue && it.from == from) {
+            Some(own) => {
+                own.usages = own.usages.union(usages);
+                own.everywhere = own.everywhere.union(everywhere);
+            }
+            None => self.visible.push(Visible { queue, from, usages, everywhere }),
         }
         // A stage keeps its earliest point: whatever comes after a later one comes after that one too.
-        let known = self.points.iter().filter(|it| it.queue == queue).fold(0, |all, it| all | it.stages.0);
+        let known =
+            self.points.iter().filter(|it| it.queue == queue && it.from == from).fold(0, |all, it| all | it.stages.0);
         let stages = Stages(stages.0 & !known);
         if !stages.is_empty() {
-            self.points.push(Point { queue, tag, stages });
+            self.points.push(Point { queue, from, tag, stages });
         }
     }
 
-    /// Whether the write is visible to a usage on `queue`, whose clock this is.
-    pub(crate) fn is_visible(&self, clock: &Clock, queue: u8, usage: Usage) -> bool {
-        let here = self.visible.iter().any(|it| it.0 == queue && it.1.has(usage));
+    /// Whether the write is visible to a usage.
+    pub(crate) fn is_visible(&self, now: Now<'_>, usage: Usage) -> bool {
+        let clock = now.clock;
+        let here = self.visible.iter().filter(|it| now.is_inside(it.queue, it.from)).any(|it| match now.name {
+            Name::Own => it.usages.has(usage),
+            Name::Alias => it.everywhere.has(usage),
+        });
         here || self.points.iter().any(|it| it.stages.iter().any(|c| clock.is_reached(usage, it.queue, c, it.tag)))
     }
 
-    /// Whether a chain of dependencies from the write reaches a stage of `queue`, whose clock this is.
-    pub(crate) fn is_available(&self, clock: &Clock, queue: u8, stage: Stage) -> bool {
+    /// Whether a chain of dependencies from the write reaches a stage.
+    pub(crate) fn is_available(&self, now: Now<'_>, stage: Stage) -> bool {
         self.points.iter().any(|it| {
-            let is_direct = it.queue == queue && it.stages.has(stage);
-            is_direct || it.stages.iter().any(|c| clock.has_happened(stage, it.queue, c, it.tag))
+            let is_direct = now.is_inside(it.queue, it.from) && it.stages.has(stage);
+            is_direct || it.stages.iter().any(|c| now.clock.has_happened(stage, it.queue, c, it.tag))
         })
     }
 
-    /// Whether a chain of dependencies from the write reaches a scope of `queue` that begins with these stages and
-    /// hands on `carry`, at `until` or before.
-    pub(crate) fn reaches(&self, carry: &Carry, queue: u8, src: Stages, until: Tag) -> bool {
-        self.points.iter().filter(|it| it.tag <= until).any(|it| {
-            let is_direct = it.queue == queue && it.stages.0 & src.0 != 0;
-            is_direct || it.stages.iter().any(|c| carry.has(it.queue, c, it.tag))
+    /// Whether a chain of dependencies from the write reaches a first scope.
+    pub(crate) fn reaches(&self, now: Now<'_>, first: &First) -> bool {
+        self.points.iter().any(|it| {
+            let is_in = |part: &(Stages, Tag)| it.tag <= part.1 && it.stages.0 & part.0.0 != 0;
+            let is_direct = now.is_inside(it.queue, it.from) && first.parts.iter().any(is_in);
+            let is_before = first.parts.iter().any(|part| it.tag <= part.1);
+            is_direct || is_before && it.stages.iter().any(|c| first.carry.has(it.queue, c, it.tag))
         })
     }
 }

@@ -10,29 +10,32 @@ use std::borrow::Cow;
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_program::{
     Area, AttachmentKind, AttachmentView, ImageRegion, LoadOp, Region, RenderPass, RenderPassId, Rendering,
-    RenderingAttachment, Scope, StoreOp, Subpass,
+    RenderingAttachment, Scope, StoreOp, Subpass, SubpassDependency,
 };
 
 use crate::clock::{Carry, Clock, Stretch, Tag};
 use crate::execute::{Element, Executor, Part, Ready, Use};
 use crate::order::Order;
 use crate::scope::Expanded;
+use crate::state::First;
 use crate::usage::{Stages, TABLES, Usage, Usages};
 
 /// A render pass instance that is open.
 pub(crate) struct Instance {
     /// The tag before its first.
-    pub(crate) begin: Tag,
+    begin: Tag,
     kind: Kind,
 }
 
 enum Kind {
     Pass(Box<Pass>),
-    Rendering(Rendering),
+    /// With what the queue knew outside: barriers inside reach no further.
+    Rendering(Rendering, Box<Clock>),
 }
 
 struct Pass {
     queue: u8,
+    /// With the dependencies that are implied.
     pass: RenderPass,
     views: Vec<AttachmentView>,
     area: Area,
@@ -45,6 +48,8 @@ struct Pass {
     began: Tag,
     /// The layout of each attachment now.
     layouts: Vec<i32>,
+    /// The subpass that used each attachment last.
+    users: Vec<Option<usize>>,
     /// Subpasses that nothing orders before the current one.
     apart: Vec<(Tag, Tag)>,
 }
@@ -79,7 +84,15 @@ impl Instance {
     pub(crate) fn apart(&self) -> &[(Tag, Tag)] {
         match &self.kind {
             Kind::Pass(pass) => &pass.apart,
-            Kind::Rendering(_) => &[],
+            Kind::Rendering(..) => &[],
+        }
+    }
+
+    /// The tag before which the stretch began in which rendering orders accesses: a subpass, or all of the rendering.
+    pub(crate) fn ordered_from(&self) -> Tag {
+        match &self.kind {
+            Kind::Pass(pass) => pass.began,
+            Kind::Rendering(..) => self.begin,
         }
     }
 
@@ -87,16 +100,18 @@ impl Instance {
     pub(crate) fn from(&self) -> Tag {
         match &self.kind {
             Kind::Pass(pass) => pass.began,
-            Kind::Rendering(_) => 0,
+            Kind::Rendering(..) => self.begin,
         }
     }
 }
 
 impl Executor<'_> {
     pub(crate) fn begin_render_pass(&mut self, tag: Tag, pass: RenderPassId, views: &[AttachmentView], area: Area) {
-        let Some(pass) = self.recorded.render_passes.get(pass.0 as usize).cloned() else { return };
+        let Some(mut pass) = self.recorded.render_passes.get(pass.0 as usize).cloned() else { return };
+        add_implied(&mut pass);
         let outside = self.clock().clone();
         let layouts = pass.attachments.iter().map(|it| it.initial_layout).collect();
+        let attachments = pass.attachments.len();
         let pass = Pass {
             queue: self.queue,
             pass,
@@ -107,6 +122,7 @@ impl Executor<'_> {
             subpass: 0,
             ended: Vec::new(),
             began: tag,
+            users: vec![None; views.len().max(attachments)],
             layouts,
             apart: Vec::new(),
         };
@@ -134,6 +150,9 @@ impl Executor<'_> {
         pass.ended.push(Ended { queue: self.queue, clock, begin: pass.began, end: tag });
         self.instance = None;
         *self.clock() = pass.outside.clone();
+        for it in &pass.ended {
+            self.clock().pass(&it.clock);
+        }
         let flags = self.flags();
         for subpass in 0..pass.ended.len() {
             for (carry, scope) in pass.to_outside(subpass, flags) {
@@ -154,7 +173,7 @@ impl Executor<'_> {
             clock.second_scope(carry, scope.dst, scope.dst_usages);
         }
         *self.clock() = clock;
-        let transitions = pass.transitions(&incoming, flags);
+        let transitions = pass.transitions(flags);
         let loads = pass.loads();
         self.instance = Some(Instance { begin, kind: Kind::Pass(pass) });
         for ready in &transitions {
@@ -166,18 +185,19 @@ impl Executor<'_> {
 
     /// Resolve operations, then the store operations of attachments that are not used any more.
     fn end_subpass(&mut self, tag: Tag, pass: &Pass) {
-        self.uses(tag, &pass.resolves());
-        self.uses(tag, &pass.stores());
+        self.uses(tag - 2, &pass.resolves());
+        self.uses(tag - 1, &pass.stores());
     }
 
     fn last_transitions(&mut self, tag: Tag, pass: &Pass) {
         let flags = self.flags();
         for (index, attachment) in pass.pass.attachments.iter().enumerate() {
-            let Some(last) = pass.last_use(index) else { continue };
+            let Some(last) = last_use(&pass.pass, index) else { continue };
             if pass.layouts[index] == attachment.final_layout {
                 continue;
             }
-            let ready = pass.ready(index, pass.to_outside(last, flags), tag);
+            let after = pass.carried(flags, |it| it.src == Some(last as u32));
+            let ready = pass.ready(index, after, &pass.outgoing_scopes(index, flags), tag);
             self.check_transition(tag, &ready);
             self.depend(tag, &ready);
         }
@@ -185,8 +205,15 @@ impl Executor<'_> {
 
     pub(crate) fn begin_rendering(&mut self, tag: Tag, rendering: &Rendering) {
         let suspended = self.device.queues[usize::from(self.queue)].suspended.take();
-        let begin = suspended.filter(|_| rendering.is_resuming).unwrap_or(tag - 1);
-        self.instance = Some(Instance { begin, kind: Kind::Rendering(rendering.clone()) });
+        let outside = Box::new(self.clock().clone());
+        let begin = match suspended.filter(|_| rendering.is_resuming) {
+            Some((begin, inside)) => {
+                *self.clock() = *inside;
+                begin
+            }
+            None => tag - 1,
+        };
+        self.instance = Some(Instance { begin, kind: Kind::Rendering(rendering.clone(), outside) });
         if !rendering.is_resuming {
             let loads: Vec<Use<'_>> =
                 rendering.attachments.iter().filter_map(|it| load_of(it, rendering.area)).collect();
@@ -195,23 +222,22 @@ impl Executor<'_> {
     }
 
     pub(crate) fn end_rendering(&mut self, tag: Tag) {
-        let Some(Instance { begin, kind: Kind::Rendering(rendering) }) = self.instance.take() else { return };
-        if rendering.is_suspending {
-            self.device.queues[usize::from(self.queue)].suspended = Some(begin);
-            return;
+        let Some(Instance { begin, kind: Kind::Rendering(rendering, outside) }) = self.instance.take() else { return };
+        if !rendering.is_suspending {
+            let area = rendering.area;
+            let empty = Box::new(Clock::default());
+            self.instance = Some(Instance { begin, kind: Kind::Rendering(rendering.clone(), empty) });
+            let resolved = rendering.attachments.iter().filter(|it| it.resolve.is_some());
+            self.uses(tag, &resolved.flat_map(|it| resolve_of(it, area)).collect::<Vec<_>>());
+            let stores: Vec<Use<'_>> = rendering.attachments.iter().filter_map(|it| store_of(it, area)).collect();
+            self.uses(tag + 2, &stores);
+            self.instance = None;
         }
-        self.instance = Some(Instance { begin, kind: Kind::Rendering(rendering.clone()) });
-        let area = rendering.area;
-        let resolves: Vec<Use<'_>> = rendering
-            .attachments
-            .iter()
-            .filter(|it| it.resolve.is_some())
-            .flat_map(|it| resolve_of(it, area))
-            .collect();
-        self.uses(tag, &resolves);
-        let stores: Vec<Use<'_>> = rendering.attachments.iter().filter_map(|it| store_of(it, area)).collect();
-        self.uses(tag, &stores);
-        self.instance = None;
+        let inside = std::mem::replace(self.clock(), *outside);
+        self.clock().pass(&inside);
+        if rendering.is_suspending {
+            self.device.queues[usize::from(self.queue)].suspended = Some((begin, Box::new(inside)));
+        }
     }
 }
 
@@ -229,102 +255,90 @@ impl Pass {
             ended: Vec::new(),
             began: self.began,
             layouts: Vec::new(),
+            users: Vec::new(),
             apart: self.apart.clone(),
         }
     }
 
-    fn uses_of(subpass: &Subpass) -> impl Iterator<Item = (u32, i32)> {
-        let resolves = subpass.resolves.iter().map(|it| (it.1, it.2));
-        let all = subpass.inputs.iter().chain(&subpass.colors).chain(&subpass.depth_stencil);
-        all.chain(&subpass.depth_stencil_resolve).copied().chain(resolves)
-    }
-
-    fn layout_in(&self, subpass: usize, attachment: usize) -> Option<i32> {
-        Self::uses_of(self.pass.subpasses.get(subpass)?).find(|it| it.0 as usize == attachment).map(|it| it.1)
-    }
-
-    fn first_use(&self, attachment: usize) -> Option<usize> {
-        (0..self.pass.subpasses.len()).find(|it| self.layout_in(*it, attachment).is_some())
-    }
-
-    fn last_use(&self, attachment: usize) -> Option<usize> {
-        (0..self.pass.subpasses.len()).rfind(|it| self.layout_in(*it, attachment).is_some())
-    }
-
-    /// What leads to the current subpass: the carried first scope of each dependency, and its second scope.
-    fn incoming(&self, flags: u32) -> Vec<(Carry, Expanded)> {
-        let into = |it: &&lavascope_program::SubpassDependency| {
-            it.dst == Some(self.subpass as u32) && it.src != Some(self.subpass as u32)
-        };
+    /// What some dependencies hand on, with their scopes; of those whose source has not begun there is nothing.
+    fn carried(&self, flags: u32, is_wanted: impl Fn(&SubpassDependency) -> bool) -> Vec<(Carry, Expanded)> {
         let mut found: Vec<(Carry, Expanded)> = Vec::new();
-        for it in self.pass.dependencies.iter().filter(into) {
+        for it in self.pass.dependencies.iter().filter(|it| is_wanted(it) && it.src != it.dst) {
             let scope = Expanded::new(it.scope, flags);
             match it.src {
-                None => found.push((self.outside_scope(&scope), scope)),
+                None => {
+                    let carry = self.outside.first_scope(self.queue, self.outside_tag, scope.src, scope.src_usages);
+                    found.push((carry, scope));
+                }
                 Some(src) => found.extend(self.ended.get(src as usize).map(|from| (from.carry(&scope), scope))),
             }
-        }
-        let has_outside = self.pass.dependencies.iter().any(|it| into(&it) && it.src.is_none());
-        if !has_outside && self.begins_with_a_transition() {
-            let scope = Expanded::new(IMPLICIT_FROM_OUTSIDE, flags);
-            found.push((self.outside_scope(&scope), scope));
         }
         found
     }
 
-    fn outside_scope(&self, scope: &Expanded) -> Carry {
-        self.outside.first_scope(self.queue, self.outside_tag, scope.src, scope.src_usages)
-    }
-
-    /// Whether an attachment that is used first in this subpass changes its layout for it.
-    fn begins_with_a_transition(&self) -> bool {
-        (0..self.pass.attachments.len()).any(|it| {
-            let layout = self.layout_in(self.subpass, it);
-            self.first_use(it) == Some(self.subpass) && layout != Some(self.pass.attachments[it].initial_layout)
-        })
+    /// What leads to the current subpass.
+    fn incoming(&self, flags: u32) -> Vec<(Carry, Expanded)> {
+        self.carried(flags, |it| it.dst == Some(self.subpass as u32))
     }
 
     /// What leads from a subpass to the outside.
     fn to_outside(&self, subpass: usize, flags: u32) -> Vec<(Carry, Expanded)> {
-        let Some(from) = self.ended.get(subpass) else { return Vec::new() };
-        let out = |it: &&lavascope_program::SubpassDependency| it.src == Some(subpass as u32) && it.dst.is_none();
-        let explicit = self.pass.dependencies.iter().filter(out).map(|it| Expanded::new(it.scope, flags));
-        let mut scopes: Vec<Expanded> = explicit.collect();
-        let ends_with_a_transition = (0..self.pass.attachments.len()).any(|it| {
-            let layout = self.layout_in(subpass, it);
-            self.last_use(it) == Some(subpass) && layout != Some(self.pass.attachments[it].final_layout)
-        });
-        if scopes.is_empty() && ends_with_a_transition {
-            scopes.push(Expanded::new(IMPLICIT_TO_OUTSIDE, flags));
+        self.carried(flags, |it| it.src == Some(subpass as u32) && it.dst.is_none())
+    }
+
+    fn is_user(&self, subpass: Option<u32>, attachment: usize) -> bool {
+        subpass.is_some_and(|it| layout_in(&self.pass, it as usize, attachment).is_some())
+    }
+
+    /// What a transition of an attachment comes after: all that its last user leads to, or what leads to its users.
+    fn before_transition(&self, attachment: usize, flags: u32) -> Vec<(Carry, Expanded)> {
+        match self.users[attachment] {
+            None => self.carried(flags, |it| it.src.is_none() && self.is_user(it.dst, attachment)),
+            Some(last) => self.carried(flags, |it| it.src == Some(last as u32)),
         }
-        scopes.into_iter().map(|it| (from.carry(&it), it)).collect()
     }
 
     /// Attachments that change their layout for the current subpass.
-    fn transitions(&mut self, incoming: &[(Carry, Expanded)], _flags: u32) -> Vec<Ready> {
+    fn transitions(&mut self, flags: u32) -> Vec<Ready> {
+        let incoming: Vec<Expanded> = self.incoming_scopes(flags);
         let mut found = Vec::new();
         for index in 0..self.pass.attachments.len() {
-            let Some(layout) = self.layout_in(self.subpass, index) else { continue };
+            let Some(layout) = layout_in(&self.pass, self.subpass, index) else { continue };
             if layout != self.layouts[index] {
-                found.push(self.ready(index, incoming.to_vec(), self.began));
-                self.layouts[index] = layout;
+                found.push(self.ready(index, self.before_transition(index, flags), &incoming, self.began));
             }
+            (self.layouts[index], self.users[index]) = (layout, Some(self.subpass));
         }
         found
     }
 
-    /// The layout transition of an attachment, after all that some dependencies hand on, and before what they lead
-    /// to.
-    fn ready(&self, attachment: usize, dependencies: Vec<(Carry, Expanded)>, until: Tag) -> Ready {
+    /// The scopes of all dependencies that lead to the current subpass.
+    fn incoming_scopes(&self, flags: u32) -> Vec<Expanded> {
+        let into = self.pass.dependencies.iter().filter(|it| it.dst == Some(self.subpass as u32) && it.src != it.dst);
+        into.map(|it| Expanded::new(it.scope, flags)).collect()
+    }
+
+    /// The scopes of all dependencies that lead to the outside from a user of an attachment.
+    fn outgoing_scopes(&self, attachment: usize, flags: u32) -> Vec<Expanded> {
+        let out = self.pass.dependencies.iter().filter(|it| it.dst.is_none() && self.is_user(it.src, attachment));
+        out.map(|it| Expanded::new(it.scope, flags)).collect()
+    }
+
+    /// The layout transition of an attachment: after what some dependencies hand on, before the second scopes of
+    /// others.
+    fn ready(&self, attachment: usize, after: Vec<(Carry, Expanded)>, before: &[Expanded], until: Tag) -> Ready {
         let (mut carry, mut scope) = (Carry::default(), Expanded::default());
-        for (own_carry, own) in dependencies {
-            carry.raise_all(&own_carry);
-            scope.src = scope.src.union(own.src);
-            scope.dst = scope.dst.union(own.dst);
-            scope.dst_usages = scope.dst_usages.union(own.dst_usages);
+        for (own, it) in after {
+            carry.raise_all(&own);
+            scope.src = scope.src.union(it.src);
+        }
+        for it in before {
+            scope.dst = scope.dst.union(it.dst);
+            scope.dst_usages = scope.dst_usages.union(it.dst_usages);
         }
         let part = self.views.get(attachment).map(|it| Part::Region(it.resource, Region::Image(it.region.clone())));
-        Ready { carry, until, element: Element { scope, part, is_transition: true } }
+        let first = First { carry, own: Carry::default(), parts: vec![(scope.src, until)] };
+        Ready { first, element: Element { scope, part, is_transition: true } }
     }
 
     /// Ended subpasses from which no path of dependencies leads to the current one.
@@ -348,7 +362,7 @@ impl Pass {
     fn loads(&self) -> Vec<Use<'static>> {
         let mut found = Vec::new();
         for (index, it) in self.pass.attachments.iter().enumerate() {
-            if self.first_use(index) != Some(self.subpass) {
+            if first_use(&self.pass, index) != Some(self.subpass) {
                 continue;
             }
             let Some(view) = self.views.get(index) else { continue };
@@ -364,7 +378,7 @@ impl Pass {
     fn stores(&self) -> Vec<Use<'static>> {
         let mut found = Vec::new();
         for (index, it) in self.pass.attachments.iter().enumerate() {
-            if self.last_use(index) != Some(self.subpass) {
+            if last_use(&self.pass, index) != Some(self.subpass) {
                 continue;
             }
             let Some(view) = self.views.get(index) else { continue };
@@ -393,11 +407,51 @@ impl Pass {
                 };
                 let usage = TABLES.usage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0, access.0);
                 for part in parts(it.kind) {
-                    found.extend(usage.map(|usage| attachment_use(view, part, self.area, usage, Order::Last)));
+                    let order = if access == AccessFlags2::COLOR_ATTACHMENT_READ { Order::Last } else { Order::None };
+                    found.extend(usage.map(|usage| attachment_use(view, part, self.area, usage, order)));
                 }
             }
         }
         found
+    }
+}
+
+/// The attachments that a subpass uses, with the layouts it wants.
+fn uses_of(subpass: &Subpass) -> impl Iterator<Item = (u32, i32)> {
+    let resolves = subpass.resolves.iter().map(|it| (it.1, it.2));
+    let all = subpass.inputs.iter().chain(&subpass.colors).chain(&subpass.depth_stencil);
+    all.chain(&subpass.depth_stencil_resolve).copied().chain(resolves)
+}
+
+fn layout_in(pass: &RenderPass, subpass: usize, attachment: usize) -> Option<i32> {
+    uses_of(pass.subpasses.get(subpass)?).find(|it| it.0 as usize == attachment).map(|it| it.1)
+}
+
+fn first_use(pass: &RenderPass, attachment: usize) -> Option<usize> {
+    (0..pass.subpasses.len()).find(|it| layout_in(pass, *it, attachment).is_some())
+}
+
+fn last_use(pass: &RenderPass, attachment: usize) -> Option<usize> {
+    (0..pass.subpasses.len()).rfind(|it| layout_in(pass, *it, attachment).is_some())
+}
+
+/// Adds the dependencies that are implied: from and to the outside, where an attachment changes its layout there and
+/// no dependency is given.
+fn add_implied(pass: &mut RenderPass) {
+    let attachments = 0..pass.attachments.len();
+    for subpass in 0..pass.subpasses.len() {
+        let number = Some(subpass as u32);
+        let layout = |it: usize| layout_in(pass, subpass, it);
+        let is_begun =
+            |it: usize| first_use(pass, it) == Some(subpass) && layout(it) != Some(pass.attachments[it].initial_layout);
+        let is_ended =
+            |it: usize| last_use(pass, it) == Some(subpass) && layout(it) != Some(pass.attachments[it].final_layout);
+        let has = |src, dst| pass.dependencies.iter().any(|it| it.src == src && it.dst == dst);
+        let begins = attachments.clone().any(is_begun) && !has(None, number);
+        let ends = attachments.clone().any(is_ended) && !has(number, None);
+        let implied = |src, dst, scope| SubpassDependency { src, dst, scope, view_offset: None };
+        pass.dependencies.extend(begins.then(|| implied(None, number, IMPLICIT_FROM_OUTSIDE)));
+        pass.dependencies.extend(ends.then(|| implied(number, None, IMPLICIT_TO_OUTSIDE)));
     }
 }
 
@@ -480,6 +534,6 @@ fn resolve_of(it: &RenderingAttachment, area: Area) -> Vec<Use<'static>> {
     let write = TABLES.usage(stage, AccessFlags2::COLOR_ATTACHMENT_WRITE.0);
     let from = read.map(|usage| attachment_use(&it.view, it.kind, area, usage, Order::Last));
     let to = it.resolve.as_ref().zip(write);
-    let to = to.map(|(resolve, usage)| attachment_use(&resolve.view, it.kind, area, usage, Order::Last));
+    let to = to.map(|(resolve, usage)| attachment_use(&resolve.view, it.kind, area, usage, Order::None));
     from.into_iter().chain(to).collect()
 }

@@ -16,10 +16,14 @@ pub(crate) struct Expanded {
     pub(crate) src: Stages,
     /// First access scope.
     pub(crate) src_usages: Usages,
+    /// The part of it that is not about the resource of the dependency alone.
+    pub(crate) src_everywhere: Usages,
     /// Second synchronization scope.
     pub(crate) dst: Stages,
     /// Second access scope.
     pub(crate) dst_usages: Usages,
+    /// The part of it that is not about the resource of the dependency alone.
+    pub(crate) dst_everywhere: Usages,
 }
 
 const ALL_COMMANDS: u64 = PipelineStageFlags2::ALL_COMMANDS.0;
@@ -33,8 +37,10 @@ impl Expanded {
         Expanded {
             src: source(scope.src_stages, queue_flags),
             src_usages: usages(scope.src_stages, scope.src_access, queue_flags),
+            src_everywhere: Usages::default(),
             dst: destination(scope.dst_stages, queue_flags),
             dst_usages: usages(scope.dst_stages, scope.dst_access, queue_flags),
+            dst_everywhere: Usages::default(),
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::host::after_present;
 use crate::order::{self, Order};
 use crate::overlay::Overlay;
 use crate::scope::Expanded;
-use crate::usage::{PRESENT, Stage, TABLES, TRANSITION, TRANSITION_WRITE, Usage};
+use crate::usage::{PRESENT, Stage, Stages, TABLES, TRANSITION, TRANSITION_WRITE, Usage};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
@@ -48,6 +48,26 @@ pub(crate) struct Now<'a> {
     pub(crate) from: Tag,
     /// Stretches of tags of subpasses that nothing orders before this one.
     pub(crate) apart: &'a [(Tag, Tag)],
+    /// By what name the memory is accessed.
+    pub(crate) name: Name,
+}
+
+/// By what name memory is accessed. A dependency on one resource is not one on another in the same memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Name {
+    Own,
+    Alias,
+}
+
+/// The first scope of a dependency on a resource.
+#[derive(Default)]
+pub(crate) struct First {
+    /// What it has of everything.
+    pub(crate) carry: Carry,
+    /// What it has of the resource that it names, in addition.
+    pub(crate) own: Carry,
+    /// The stages that it begins with, and up to when: one for a barrier, one for each event of a wait.
+    pub(crate) parts: Vec<(Stages, Tag)>,
 }
 
 /// A conflict with an earlier access.
@@ -117,10 +137,10 @@ impl State {
     }
 
     /// With what the layout transition of a barrier conflicts: what its first scope does not cover.
-    pub(crate) fn check_transition(&self, now: Now<'_>, carry: &Carry, scope: &Expanded, until: Tag) -> Vec<Conflict> {
+    pub(crate) fn check_transition(&self, now: Now<'_>, first: &First) -> Vec<Conflict> {
         let mut found = Vec::new();
         for read in &self.reads {
-            let is_fine = carry.has(read.queue, TABLES.stage(read.usage), read.last)
+            let is_fine = first.carry.has(read.queue, TABLES.stage(read.usage), read.last)
                 || read.happens_before(now, TRANSITION, read.last);
             if !is_fine {
                 found.push(read.conflict(now));
@@ -128,10 +148,11 @@ impl State {
         }
         for write in self.writes() {
             // Transitions on one queue are in order by themselves.
-            let is_fine = self.has_later_reads(write)
-                || write.usage == TRANSITION_WRITE && write.queue == now.queue
-                || write.is_in_scope(now, carry, scope, until)
-                || write.is_available(now, TRANSITION);
+            if write.usage == TRANSITION_WRITE && write.queue == now.queue {
+                continue;
+            }
+            let is_fine =
+                self.has_later_reads(write) || write.is_in_scope(now, first) || write.is_available(now, TRANSITION);
             if !is_fine {
                 found.push(write.conflict(now, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite));
             }
@@ -140,24 +161,31 @@ impl State {
     }
 
     /// With what presenting conflicts: what the semaphores before it do not cover.
-    pub(crate) fn check_present(&self, carry: &Carry) -> Vec<Conflict> {
+    pub(crate) fn check_present(&self, carry: &Carry, queue: u8) -> Vec<Conflict> {
         let mut found = Vec::new();
         for it in self.reads.iter().filter(|it| !carry.has(it.queue, TABLES.stage(it.usage), it.last)) {
             found.push(Conflict { kind: HazardKind::PresentAfterRead, prior: it.last, prior_usage: it.usage });
         }
-        for it in self.writes().filter(|it| self.reads.is_empty() && !carry.has_available(it.queue, it.usage, it.tag)) {
+        let others = self.writes().filter(|it| it.queue != queue);
+        for it in others.filter(|it| self.reads.is_empty() && !carry.has_available(it.queue, it.usage, it.tag)) {
             found.push(Conflict { kind: HazardKind::PresentAfterWrite, prior: it.tag, prior_usage: it.usage });
         }
         found
     }
 
-    pub(crate) fn add_read(&mut self, queue: u8, tag: Tag, usage: Usage, order: Order) {
+    /// Whatever comes after the last read of a lane comes after the earlier ones too, unless it only knows the stretch
+    /// of a subpass: inside of one, which began at `from`, the reads before it stay.
+    pub(crate) fn add_read(&mut self, queue: u8, tag: Tag, usage: Usage, order: Order, from: Tag) {
         let stage = TABLES.stage(usage);
-        let same = |it: &&mut Read| it.queue == queue && TABLES.stage(it.usage) == stage;
-        match self.reads.iter_mut().find(same) {
-            Some(read) => *read = Read { usage, last: tag, order, ..*read },
-            None => self.reads.push(Read { usage, queue, first: tag, last: tag, order }),
-        }
+        let mut read = Read { usage, queue, first: tag, last: tag, order };
+        self.reads.retain(|it| {
+            let is_same = it.queue == queue && TABLES.stage(it.usage) == stage && it.last > from;
+            if is_same {
+                read.first = read.first.min(it.first);
+            }
+            !is_same
+        });
+        self.reads.push(read);
     }
 
     pub(crate) fn add_write(&mut self, queue: u8, tag: Tag, usage: Usage, order: Order) {
@@ -171,20 +199,21 @@ impl State {
         self.write = Some(write);
     }
 
-    /// The barrier's own write, from which its second scope begins.
+    /// The barrier's own write, from which its second scope begins. It is available by itself, so whatever comes after
+    /// transitions comes after it.
     pub(crate) fn add_transition(&mut self, now: Now<'_>, scope: &Expanded) {
+        let mut scope = *scope;
+        scope.dst.add(TRANSITION);
         self.add_write(now.queue, now.tag, TRANSITION_WRITE, Order::None);
         if let Some(write) = &mut self.write {
-            write.overlay(now, scope);
+            write.overlay(now, &scope);
         }
     }
 
-    /// A dependency on the resource: if its first scope has the last write, its second scope gets it.
-    ///
-    /// The first scope lies at `until`, and hands on `carry`; the second is now.
-    pub(crate) fn depend(&mut self, now: Now<'_>, carry: &Carry, scope: &Expanded, until: Tag) {
+    /// A dependency on the resource: if its first scope has the last write, its second scope, which is now, gets it.
+    pub(crate) fn depend(&mut self, now: Now<'_>, first: &First, scope: &Expanded) {
         for write in self.write.iter_mut().chain(&mut self.more_writes) {
-            if write.is_in_scope(now, carry, scope, until) {
+            if write.is_in_scope(now, first) {
                 write.overlay(now, scope);
             }
         }
@@ -196,6 +225,12 @@ impl Now<'_> {
     fn is_ordered(&self, queue: u8, tag: Tag, prior: (Usage, Order), own: (Usage, Order)) -> bool {
         let is_inside = self.instance.is_some_and(|begin| tag > begin) && queue == self.queue;
         is_inside && order::is_ordered(prior, own)
+    }
+
+    /// Whether what follows directly from a dependency holds here: one outside of render passes from then on, one in a
+    /// subpass until that ends.
+    pub(crate) fn is_inside(&self, queue: u8, from: Tag) -> bool {
+        queue == self.queue && (from == 0 || from == self.from)
     }
 
     /// Whether an access lies in a subpass that nothing orders before this one.
@@ -213,27 +248,26 @@ impl Now<'_> {
 impl Write {
     /// The second scope of a dependency that has this write in its first.
     fn overlay(&mut self, now: Now<'_>, scope: &Expanded) {
-        self.overlay.get_or_insert_default().add(now.queue, now.tag, scope.dst, scope.dst_usages);
+        self.overlay.get_or_insert_default().add(now, scope);
     }
 
     fn is_visible(&self, now: Now<'_>, usage: Usage) -> bool {
         now.clock.is_visible(usage, self.queue, self.usage, self.tag)
-            || self.overlay.as_ref().is_some_and(|it| it.is_visible(now.clock, now.queue, usage))
+            || self.overlay.as_ref().is_some_and(|it| it.is_visible(now, usage))
     }
 
     /// Whether it is available to a stage by what came before.
     fn is_available(&self, now: Now<'_>, stage: Stage) -> bool {
         now.clock.is_available(stage, self.queue, self.usage, self.tag)
-            || self.overlay.as_ref().is_some_and(|it| it.is_available(now.clock, now.queue, stage))
+            || self.overlay.as_ref().is_some_and(|it| it.is_available(now, stage))
     }
 
-    /// Whether the first scope of a dependency on this range, at `until`, has this write.
-    fn is_in_scope(&self, now: Now<'_>, carry: &Carry, scope: &Expanded, until: Tag) -> bool {
-        let is_direct =
-            self.queue == now.queue && (now.from..=until).contains(&self.tag) && scope.src_usages.has(self.usage);
+    /// Whether the first scope of a dependency on this range has this write.
+    fn is_in_scope(&self, now: Now<'_>, first: &First) -> bool {
+        let is_direct = now.name == Name::Own && first.own.has_available(self.queue, self.usage, self.tag);
         is_direct
-            || carry.has_available(self.queue, self.usage, self.tag)
-            || self.overlay.as_ref().is_some_and(|it| it.reaches(carry, now.queue, scope.src, until))
+            || first.carry.has_available(self.queue, self.usage, self.tag)
+            || self.overlay.as_ref().is_some_and(|it| it.reaches(now, first))
     }
 
     fn conflict(&self, now: Now<'_>, after: HazardKind, racing: HazardKind) -> Conflict {

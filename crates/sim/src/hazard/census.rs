@@ -46,6 +46,7 @@ pub const THINGS: &[&str] = &[
     "resubmission",
     "set event 1",
     "set event 2",
+    "several batches",
     "several queues",
     "shared memory",
     "signal",
@@ -110,6 +111,9 @@ fn program_things(program: &Program, things: &mut Vec<&'static str>) {
     let count = buffers.len();
     buffers.sort_unstable();
     buffers.dedup();
+    if submits().any(|it| it.1.len() > 1) {
+        things.push("several batches");
+    }
     if buffers.len() < count {
         things.push("resubmission");
     }

@@ -240,33 +240,49 @@ fn walk_ops(load: &mut LoadOp, store: &mut StoreOp, edit: &mut Edit) {
 
 /// Keeps what must agree in agreement: the two ends of an event have equal dependencies, or equal stages.
 pub(super) fn repair(program: &mut Program) {
-    for event in (0..program.events).map(EventId) {
-        let mut all = program.command_buffers.iter().flat_map(|it| &it.commands);
-        let wanted = all.find_map(|it| match it {
-            Command::WaitEvents(WaitEvents::Two { events }) => events.iter().find(|it| it.0 == event),
-            _ => None,
-        });
-        let wanted = wanted.map(|it| it.1.clone()).unwrap_or_default();
-        let stages = program.command_buffers.iter().flat_map(|it| &it.commands).fold(0, |all, it| match it {
-            Command::SetEvent(SetEvent::One { event: it, stages }) if *it == event => all | stages,
-            _ => all,
-        });
-        let is_set_by_host = program.steps.contains(&Step::SetEvent(event));
-        let host = if is_set_by_host { lavascope_abi::PipelineStageFlags2::HOST.0 } else { 0 };
-        for command in program.command_buffers.iter_mut().flat_map(|it| &mut it.commands) {
-            match command {
-                Command::SetEvent(SetEvent::Two { event: it, dependencies }) if *it == event => {
-                    dependencies.clone_from(&wanted);
-                }
-                Command::WaitEvents(WaitEvents::Two { events }) => {
-                    let same = events.iter_mut().filter(|it| it.0 == event);
-                    same.for_each(|it| it.1.clone_from(&wanted));
-                }
-                Command::WaitEvents(WaitEvents::One { events, src_stages, .. }) if *events == [event] => {
-                    *src_stages = stages | host;
-                }
-                _ => {}
+    let forms: Vec<_> = (0..program.events).map(|it| form_of_event(program, EventId(it))).collect();
+    for command in program.command_buffers.iter_mut().flat_map(|it| &mut it.commands) {
+        match command {
+            Command::SetEvent(SetEvent::One { event, stages }) => *stages = forms[event.0 as usize].stages,
+            Command::SetEvent(SetEvent::Two { event, dependencies }) => {
+                dependencies.clone_from(&forms[event.0 as usize].dependencies);
             }
+            Command::WaitEvents(WaitEvents::One { events, src_stages, .. }) => {
+                let form = |it: &EventId| &forms[it.0 as usize];
+                *src_stages = events.iter().map(form).fold(0, |all, it| all | it.stages | it.host);
+            }
+            Command::WaitEvents(WaitEvents::Two { events }) => {
+                events.iter_mut().for_each(|(event, it)| it.clone_from(&forms[event.0 as usize].dependencies));
+            }
+            _ => {}
         }
+    }
+}
+
+/// What all uses of an event agree on.
+struct EventForm {
+    /// Of its first set, in version 1.
+    stages: u64,
+    /// The stage of the host, if it sets the event.
+    host: u64,
+    /// Of its first wait, in version 2.
+    dependencies: Vec<Dependency>,
+}
+
+fn form_of_event(program: &Program, event: EventId) -> EventForm {
+    let commands = || program.command_buffers.iter().flat_map(|it| &it.commands);
+    let stages = commands().find_map(|it| match it {
+        Command::SetEvent(SetEvent::One { event: it, stages }) if *it == event => Some(*stages),
+        _ => None,
+    });
+    let dependencies = commands().find_map(|it| match it {
+        Command::WaitEvents(WaitEvents::Two { events }) => events.iter().find(|it| it.0 == event),
+        _ => None,
+    });
+    let is_set_by_host = program.steps.contains(&Step::SetEvent(event));
+    EventForm {
+        stages: stages.unwrap_or(0),
+        host: if is_set_by_host { lavascope_abi::PipelineStageFlags2::HOST.0 } else { 0 },
+        dependencies: dependencies.map(|it| it.1.clone()).unwrap_or_default(),
     }
 }

@@ -187,6 +187,8 @@ mod tests {
         assert_ne!(transfer & Stage::COPY.0, 0);
         assert_eq!(transfer & Stage::COMPUTE_SHADER.0, 0);
         assert_eq!(transfer & Stage::FRAGMENT_SHADER.0, 0);
+        let graphics = expand_stages(Stage::ALL_GRAPHICS.0, QueueFlags::COMPUTE.0);
+        assert_eq!(graphics & Stage::VERTEX_SHADER.0, 0);
     }
 
     #[test]

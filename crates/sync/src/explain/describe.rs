@@ -76,6 +76,7 @@ impl Follower<'_> {
     fn source_gaps(&self, element: &Element, view: &View, missing: Scope) -> Vec<Gap> {
         if !self.is_direct(view) && !self.has_chain(view) {
             let gap = match element.from {
+                From::Unset => Gap::NotSet,
                 _ if view.queue != self.prior_queue => Gap::OtherQueue,
                 From::Set(_) => Gap::SetBeforeAccess,
                 From::Subpass(_) | From::Here | From::Outside => Gap::OtherSubpass,
@@ -385,9 +386,8 @@ pub fn describe_operation(it: &Operation, names: &dyn Names) -> String {
         OperationKind::HostWait | OperationKind::Submit => String::new(),
         _ => format!(" [{}]", scope_text(&it.scope, it.kind)),
     };
-    let about = it.about.as_ref().map(|(resource, region)| {
-        format!(" on {}{}", names.resource(*resource), region_text(region))
-    });
+    let about =
+        it.about.as_ref().map(|(resource, region)| format!(" on {}{}", names.resource(*resource), region_text(region)));
     let about = about.unwrap_or_default();
     format!("{what}{masks}{about}: {}", verdict_text(it))
 }
@@ -431,6 +431,7 @@ fn gap_text(gap: Gap, missing: &Scope) -> String {
         Gap::BeforeAccess => "it was executed before the earlier access".to_owned(),
         Gap::AfterAccess => "it was executed after the later access".to_owned(),
         Gap::SetBeforeAccess => "the event was set before the earlier access".to_owned(),
+        Gap::NotSet => "the event was not set when it was waited for".to_owned(),
         Gap::SignaledBeforeAccess => "it was signaled before the earlier access".to_owned(),
         Gap::WaitStages => format!("{} does not wait for it", stage_names(missing.dst_stages)),
         Gap::NeverWaited => "nothing waits for it before the later access".to_owned(),

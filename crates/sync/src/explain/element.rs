@@ -1,12 +1,14 @@
 //! The dependencies of barriers and event waits, one by one, each with the place where it can be changed.
 
 use lavascope_program::{
-    Barrier, CommandBufferId, Dependency, EventId, Place, Region, ResourceId, Scope, SetEvent, WaitEvents, What,
+    Barrier, CommandBufferId, Dependency, EventId, Ownership, Place, Region, ResourceId, Scope, SetEvent, WaitEvents,
+    What,
 };
 
 use super::timeline::{Builder, Happens};
 use super::{OperationKind, Site};
 use crate::scope::Expanded;
+use crate::usage::Stages;
 
 /// One dependency, as it is executed.
 #[derive(Clone)]
@@ -17,7 +19,10 @@ pub(super) struct Element {
     pub(super) given: Scope,
     pub(super) scope: Expanded,
     pub(super) about: Option<About>,
+    /// Whether it accesses the resource itself: layout transitions, and halves of ownership transfers.
     pub(super) is_transition: bool,
+    /// Whether it is of version 1, where the whole command is one dependency.
+    pub(super) is_united: bool,
     pub(super) from: From,
 }
 
@@ -35,6 +40,8 @@ pub(super) enum From {
     Here,
     /// At the moment when an event was set.
     Set(usize),
+    /// Nowhere: the event was not set.
+    Unset,
     /// In a subpass that ended.
     Subpass(u32),
     /// Before the render pass instance.
@@ -42,13 +49,19 @@ pub(super) enum From {
 }
 
 /// The dependencies of a barrier command.
-pub(super) fn elements_of(barrier: &Barrier, buffer: CommandBufferId, command: u32, flags: u32) -> Vec<Element> {
+pub(super) fn elements_of(
+    builder: &Builder<'_>,
+    barrier: &Barrier,
+    buffer: CommandBufferId,
+    command: u32,
+) -> Vec<Element> {
     let site = |element| Site::Barrier { buffer, command, element };
+    let maker = Maker { kind: OperationKind::Barrier, flags: builder.flags(), family: builder.family() };
     match barrier {
         Barrier::One { src_stages, dst_stages, dependencies } => {
-            united(dependencies, (*src_stages, *dst_stages), OperationKind::Barrier, flags, site)
+            maker.united(dependencies, (*src_stages, *dst_stages), site)
         }
-        Barrier::Two { dependencies } => separate(dependencies, OperationKind::Barrier, flags, site),
+        Barrier::Two { dependencies } => maker.separate(dependencies, site),
     }
 }
 
@@ -60,23 +73,23 @@ pub(super) fn moments_of_wait(
     command: u32,
 ) -> Vec<Element> {
     let mut found = Vec::new();
-    let flags = builder.flags();
+    let maker = Maker { kind: OperationKind::Event, flags: builder.flags(), family: builder.family() };
     let mut add = |index: usize, event: EventId, dependencies: &[Dependency], stages: Option<(u64, u64)>| {
-        let Some(moment) = builder.events.get(event.0 as usize).copied().flatten() else { return };
-        let Some(Happens::SetsEvent { stages: set_stages, given, recorded }) =
-            builder.moments.get(moment).map(|it| &it.what)
-        else {
-            return;
+        let set = builder.events.get(event.0 as usize).copied().flatten();
+        let what = set.and_then(|it| builder.moments.get(it)).map(|it| &it.what);
+        let (set_stages, given, recorded) = match what {
+            Some(Happens::SetsEvent { stages, given, recorded }) => (*stages, *given, *recorded),
+            _ => (Stages::default(), 0, None),
         };
-        let site = |element| Site::Event { set: *recorded, buffer, command, event: index as u32, element };
+        let site = |element| Site::Event { set: recorded, buffer, command, event: index as u32, element };
         let elements = match stages {
-            Some(stages) => united(dependencies, stages, OperationKind::Event, flags, site),
-            None => separate(dependencies, OperationKind::Event, flags, site),
+            Some(stages) => maker.united(dependencies, stages, site),
+            None => maker.separate(dependencies, site),
         };
         found.extend(elements.into_iter().map(|mut it| {
             it.scope.src.0 &= set_stages.0;
-            it.given.src_stages = if stages.is_some() { *given } else { it.given.src_stages };
-            it.from = From::Set(moment);
+            it.given.src_stages = if stages.is_some() { given } else { it.given.src_stages };
+            it.from = set.map_or(From::Unset, From::Set);
             it
         }));
     };
@@ -105,56 +118,81 @@ pub(super) fn set_stages(set: &SetEvent) -> (EventId, u64) {
     }
 }
 
-/// Version 2: each dependency stands for itself.
-fn separate(
-    dependencies: &[Dependency],
+/// Makes elements for a queue.
+struct Maker {
     kind: OperationKind,
     flags: u32,
-    site: impl Fn(Option<u32>) -> Site,
-) -> Vec<Element> {
-    let element = |(index, it): (usize, &Dependency)| {
-        let scope = Expanded::new(it.scope, flags);
-        element(it, kind, site(Some(index as u32)), it.scope, scope)
-    };
-    dependencies.iter().enumerate().map(element).collect()
+    family: u32,
 }
 
-/// Version 1: the command is one dependency on everything, and on each resource with the accesses of both.
-fn united(
-    dependencies: &[Dependency],
-    (src_stages, dst_stages): (u64, u64),
-    kind: OperationKind,
-    flags: u32,
-    site: impl Fn(Option<u32>) -> Site,
-) -> Vec<Element> {
-    let is_global = |it: &Dependency| matches!(it.what, What::Memory);
-    let mut global = Scope { src_stages, dst_stages, ..Scope::default() };
-    for it in dependencies.iter().filter(|it| is_global(it)) {
-        global.src_access |= it.scope.src_access;
-        global.dst_access |= it.scope.dst_access;
+impl Maker {
+    /// Version 2: each dependency stands for itself.
+    fn separate(&self, dependencies: &[Dependency], site: impl Fn(Option<u32>) -> Site) -> Vec<Element> {
+        let element = |(index, it): (usize, &Dependency)| self.element(it, site(Some(index as u32)), it.scope);
+        dependencies.iter().enumerate().map(element).collect()
     }
-    let whole = Dependency { scope: global, what: What::Memory };
-    let mut found = vec![element(&whole, kind, site(None), global, Expanded::new(global, flags))];
-    for (index, it) in dependencies.iter().enumerate().filter(|it| !is_global(it.1)) {
-        let given = Scope {
-            src_access: it.scope.src_access | global.src_access,
-            dst_access: it.scope.dst_access | global.dst_access,
-            ..global
+
+    /// Version 1: the command is one dependency on everything, and on each resource with the accesses of both.
+    fn united(
+        &self,
+        dependencies: &[Dependency],
+        (src_stages, dst_stages): (u64, u64),
+        site: impl Fn(Option<u32>) -> Site,
+    ) -> Vec<Element> {
+        let is_global = |it: &Dependency| matches!(it.what, What::Memory);
+        let mut global = Scope { src_stages, dst_stages, ..Scope::default() };
+        for it in dependencies.iter().filter(|it| is_global(it)) {
+            global.src_access |= it.scope.src_access;
+            global.dst_access |= it.scope.dst_access;
+        }
+        let whole = Dependency { scope: global, what: What::Memory };
+        let mut found = vec![self.element(&whole, site(None), global)];
+        let everywhere = found[0].scope;
+        for (index, it) in dependencies.iter().enumerate().filter(|it| !is_global(it.1)) {
+            let given = Scope {
+                src_access: it.scope.src_access | global.src_access,
+                dst_access: it.scope.dst_access | global.dst_access,
+                ..global
+            };
+            found.push(self.element(it, site(Some(index as u32)), given));
+        }
+        for it in &mut found {
+            it.is_united = true;
+            (it.scope.src_everywhere, it.scope.dst_everywhere) = (everywhere.src_usages, everywhere.dst_usages);
+        }
+        found
+    }
+
+    fn element(&self, it: &Dependency, site: Site, given: Scope) -> Element {
+        let about =
+            |resource: &ResourceId, region: &Region| Some(About { resource: *resource, region: region.clone() });
+        let mut scope = Expanded::new(given, self.flags);
+        let (about, is_transition) = match &it.what {
+            What::Memory => (None, false),
+            What::Resource { resource, region } => (about(resource, region), false),
+            What::Transition { resource, region } => (about(resource, region), true),
+            What::Ownership { resource, region, ownership } => {
+                let is_half = self.limit_to_half(*ownership, &mut scope);
+                (about(resource, region), is_half || ownership.is_transition)
+            }
         };
-        found.push(element(it, kind, site(Some(index as u32)), given, Expanded::new(given, flags)));
+        Element { kind: self.kind, site, given, scope, about, is_transition, is_united: false, from: From::Here }
     }
-    found
-}
 
-fn element(it: &Dependency, kind: OperationKind, site: Site, given: Scope, scope: Expanded) -> Element {
-    let about = |resource: &ResourceId, region: &Region| Some(About { resource: *resource, region: region.clone() });
-    let (about, is_transition) = match &it.what {
-        What::Memory => (None, false),
-        What::Resource { resource, region } => (about(resource, region), false),
-        What::Transition { resource, region } => (about(resource, region), true),
-        What::Ownership { resource, region, ownership } => (about(resource, region), ownership.is_transition),
-    };
-    Element { kind, site, given, scope, about, is_transition, from: From::Here }
+    /// Of a transfer between queue families each queue sees one half: the release comes after something, the acquire
+    /// before something.
+    fn limit_to_half(&self, ownership: Ownership, scope: &mut Expanded) -> bool {
+        let is_half = ownership.src_family != ownership.dst_family;
+        let is_release = is_half && ownership.src_family == self.family;
+        let is_acquire = is_half && !is_release && ownership.dst_family == self.family;
+        if is_release {
+            (scope.dst, scope.dst_usages) = Default::default();
+        }
+        if is_acquire {
+            (scope.src, scope.src_usages) = Default::default();
+        }
+        is_release || is_acquire
+    }
 }
 
 /// Where in the recorded program a place is: the command buffer and the command in it.

@@ -6,12 +6,12 @@ use std::collections::{HashMap, HashSet};
 use super::element::{Element, From};
 use super::known::{Known, Marks, only, only_usage};
 use super::pair::{Pair, used};
-use super::timeline::{Happens, Moment, Timeline, Used};
+use super::timeline::{Completion, Happens, Moment, Timeline, Used};
 use super::{Operation, Role};
-use crate::device::{all_stages, all_usages};
+use crate::device::all_stages;
 use crate::order;
 use crate::scope;
-use crate::usage::{Stages, TABLES, TRANSITION_WRITE, Usages};
+use crate::usage::{Stages, TABLES, TRANSITION, TRANSITION_WRITE, Usages};
 
 /// What is asked of the follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,7 @@ pub(super) enum Want {
 pub(super) struct Followed {
     pub(super) operations: Vec<Operation>,
     pub(super) is_ordered: bool,
+    pub(super) is_inside_one_instance: bool,
     pub(super) is_apart: bool,
     pub(super) is_covered: bool,
 }
@@ -41,6 +42,7 @@ pub(super) fn follow(timeline: &Timeline<'_>, pair: &Pair, want: Want) -> Follow
         at_submitted: at_moment.submitted,
         target: Target::new(at),
         marks: vec![Marks::default(); usize::from(timeline.presentation()) + 1],
+        passed: vec![Marks::default(); usize::from(timeline.presentation()) + 1],
         sets: HashMap::new(),
         known: HashMap::new(),
         signaled: vec![Known::default(); timeline.program.queues.len()],
@@ -48,6 +50,7 @@ pub(super) fn follow(timeline: &Timeline<'_>, pair: &Pair, want: Want) -> Follow
         submits: HashMap::new(),
         pass: None,
         is_gated: false,
+        before_barrier: None,
         now: 0,
         waited: HashSet::new(),
         want,
@@ -95,6 +98,9 @@ pub(super) struct Follower<'t> {
     pub(super) target: Target,
     /// By queue.
     pub(super) marks: Vec<Marks>,
+    /// By queue: what was known in subpasses that ended. It is not before what comes now, but a first scope that has
+    /// those subpasses has it.
+    passed: Vec<Marks>,
     /// By the moment at which an event was set.
     sets: HashMap<usize, Marks>,
     /// By the moment of a signal, of the end of a batch, and so on.
@@ -106,6 +112,8 @@ pub(super) struct Follower<'t> {
     pass: Option<OpenPass>,
     /// Whether the first scope of the later layout transition has the earlier access.
     is_gated: bool,
+    /// What was known before the barrier that the later layout transition is part of.
+    before_barrier: Option<Marks>,
     pub(super) now: usize,
     pub(super) waited: HashSet<usize>,
     pub(super) want: Want,
@@ -115,6 +123,8 @@ pub(super) struct Follower<'t> {
 struct OpenPass {
     begin: usize,
     outside: Marks,
+    /// The same for first scopes.
+    scope: Marks,
     subpass: Option<usize>,
     ended: Vec<EndedSubpass>,
 }
@@ -155,10 +165,11 @@ impl<'t> Follower<'t> {
         match &moment.what {
             Happens::Uses(_) => {}
             Happens::Depends(elements) => self.depend(moment, elements),
-            Happens::SetsEvent { .. } => drop(self.sets.insert(self.now, self.marks[queue])),
+            Happens::SetsEvent { .. } => drop(self.sets.insert(self.now, self.marks_with_passed(queue))),
             Happens::PassBegins => {
                 let outside = self.marks[queue];
-                self.pass = Some(OpenPass { begin: self.now, outside, subpass: None, ended: Vec::new() });
+                let scope = self.marks_with_passed(queue);
+                self.pass = Some(OpenPass { begin: self.now, outside, scope, subpass: None, ended: Vec::new() });
             }
             Happens::SubpassBegins(elements) => self.begin_subpass(moment, elements),
             Happens::SubpassEnds => self.end_subpass(queue),
@@ -168,16 +179,23 @@ impl<'t> Follower<'t> {
             }
             Happens::BatchBegins => self.begin_batch(moment),
             Happens::Waits { signal, stages, part } => self.wait(moment, *signal, *stages, *part),
-            Happens::Signals { stages, .. } => self.signal(queue, scope::source(*stages, self.flags(moment.queue))),
-            Happens::Completes => {
+            Happens::Signals { stages, .. } => {
+                let stages = scope::source(*stages, self.flags(moment.queue));
+                self.signal(moment, stages);
+            }
+            Happens::Completes(completion) => {
                 let mut known = self.signal_of(queue, all_stages());
                 known.join(self.signaled[queue]);
                 self.known.insert(self.now, known);
+                if *completion == Completion::Fence {
+                    self.signaled[queue] = Known { host_happened: false, host_available: false, ..known };
+                }
             }
             Happens::HostLearns(from) => self.host_learns(moment, from),
             Happens::HostSignals => drop(self.known.insert(self.now, self.host)),
-            Happens::Acquires => {
-                let is_over = self.prior_queue == moment.queue && self.pair.prior.0 < self.now;
+            Happens::Acquires(image) => {
+                let is_over =
+                    self.prior_queue == moment.queue && self.pair.prior.0 < self.now && self.prior.resource == *image;
                 let known = Known { happened: is_over, available: is_over, ..Known::default() };
                 self.known.insert(self.now, known);
             }
@@ -188,9 +206,12 @@ impl<'t> Follower<'t> {
     fn begin(&mut self, queue: u8) {
         if self.prior.role == Role::Transition {
             let marks = &mut self.marks[usize::from(queue)];
-            for gate in &self.prior.gates {
+            let addresses = &self.timeline.addresses;
+            for gate in self.prior.gates.iter().filter(|it| is_about(addresses, it, self.pair)) {
                 marks.available = marks.available.union(gate.scope.dst);
-                marks.visible = marks.visible.union(gate.scope.dst_usages);
+                let is_alias = self.pair.is_alias;
+                let usages = if is_alias { gate.scope.dst_everywhere } else { gate.scope.dst_usages };
+                marks.visible = marks.visible.union(usages);
             }
             self.own_gates();
         }
@@ -206,19 +227,24 @@ impl<'t> Follower<'t> {
     }
 
     pub(super) fn view(&self, queue: u8, element: &Element) -> Option<View> {
-        let marks = self.marks[usize::from(queue)];
         let pass = self.pass.as_ref();
         Some(match element.from {
-            From::Here => View { marks, queue, after: pass.and_then(|it| it.subpass), before: self.now },
+            From::Here => {
+                let after = pass.and_then(|it| it.subpass);
+                let own = usize::from(queue);
+                let marks = if after.is_some() { self.marks[own] } else { self.marks_with_passed(own) };
+                View { marks, queue, after, before: self.now }
+            }
             From::Set(moment) => {
                 let queue = self.timeline.moments[moment].queue;
                 View { marks: *self.sets.get(&moment)?, queue, after: None, before: moment }
             }
+            From::Unset => View { marks: Marks::default(), queue, after: None, before: 0 },
             From::Subpass(index) => {
                 let ended = pass?.ended.get(index as usize)?;
                 View { marks: ended.marks, queue, after: Some(ended.begin), before: ended.end }
             }
-            From::Outside => View { marks: pass?.outside, queue, after: None, before: pass?.begin },
+            From::Outside => View { marks: pass?.scope, queue, after: None, before: pass?.begin },
         })
     }
 
@@ -230,10 +256,13 @@ impl<'t> Follower<'t> {
 
     /// Whether a dependency is about all of the memory that is followed.
     pub(super) fn is_about(&self, element: &Element) -> bool {
-        element.about.as_ref().is_none_or(|about| {
-            let ranges = self.timeline.addresses.ranges(about.resource, &about.region);
-            ranges.iter().any(|it| it.start <= self.pair.piece.start && self.pair.piece.end <= it.end)
-        })
+        is_about(&self.timeline.addresses, element, self.pair)
+    }
+
+    fn marks_with_passed(&self, queue: usize) -> Marks {
+        let (own, passed) = (self.marks[queue], self.passed[queue]);
+        let happened = own.happened.union(passed.happened);
+        Marks { happened, available: own.available.union(passed.available), ..own }
     }
 
     pub(super) fn held(&self, element: &Element, view: &View) -> Held {
@@ -250,10 +279,31 @@ impl<'t> Follower<'t> {
 
     /// All elements look at what was before the command, and then take effect.
     fn depend(&mut self, moment: &Moment, elements: &[Element]) {
+        let elements = self.merged(elements);
+        self.before_barrier = Some(self.marks[usize::from(moment.queue)]).filter(|_| self.pair.at.0 == self.now + 1);
         let held: Vec<Held> = elements.iter().map(|it| self.look(moment, it)).collect();
         for (element, held) in elements.iter().zip(held) {
             self.take_effect(moment.queue, element, held);
         }
+    }
+
+    /// In version 1, dependencies about the followed memory have each other's accesses.
+    fn merged(&self, elements: &[Element]) -> Vec<Element> {
+        let is_part = |it: &&Element| it.is_united && it.about.is_some() && self.is_about(it);
+        let parts: Vec<&Element> = elements.iter().filter(is_part).collect();
+        let merge = |it: &Element| {
+            let mut it = it.clone();
+            if is_part(&&it) {
+                for other in parts.iter().filter(|other| other.from == it.from) {
+                    it.scope.src_usages = it.scope.src_usages.union(other.scope.src_usages);
+                    it.scope.dst_usages = it.scope.dst_usages.union(other.scope.dst_usages);
+                    it.given.src_access |= other.given.src_access;
+                    it.given.dst_access |= other.given.dst_access;
+                }
+            }
+            it
+        };
+        elements.iter().map(merge).collect()
     }
 
     fn look(&mut self, moment: &Moment, element: &Element) -> Held {
@@ -266,10 +316,16 @@ impl<'t> Follower<'t> {
             && self.pair.at.0 == self.now + 1
             && self.at.gates.iter().any(|it| it.site == element.site && it.from == element.from);
         if is_gate {
-            self.is_gated |= held.is_held;
+            self.is_gated |= held.is_held || self.is_held_by_alias(element, &view, held);
         }
         self.note(moment, element, &view, held, is_gate);
         held
+    }
+
+    /// The first scope of a dependency on another resource in the same memory has what is in it of everything.
+    fn is_held_by_alias(&self, element: &Element, view: &View, held: Held) -> bool {
+        let is_everywhere = element.scope.src_everywhere.has(self.prior.usage);
+        self.pair.is_alias && (held.is_chained || self.is_direct(view) && is_everywhere)
     }
 
     fn take_effect(&mut self, queue: u8, element: &Element, held: Held) {
@@ -284,7 +340,10 @@ impl<'t> Follower<'t> {
             marks.available = marks.available.union(element.scope.dst);
         }
         if held.is_held {
-            marks.visible = marks.visible.union(element.scope.dst_usages);
+            // A dependency on a resource is not one on another in the same memory.
+            let is_other = self.pair.is_alias && element.about.is_some();
+            let usages = if is_other { element.scope.dst_everywhere } else { element.scope.dst_usages };
+            marks.visible = marks.visible.union(usages);
         }
     }
 
@@ -312,6 +371,11 @@ impl<'t> Follower<'t> {
         let held: Vec<Held> = elements.iter().map(|it| self.look(moment, it)).collect();
         if let Some(pass) = self.pass.take() {
             self.marks[usize::from(moment.queue)] = pass.outside;
+            let passed = &mut self.passed[usize::from(moment.queue)];
+            for it in pass.ended {
+                passed.happened = passed.happened.union(it.marks.happened);
+                passed.available = passed.available.union(it.marks.available);
+            }
         }
         for (element, held) in elements.iter().zip(held) {
             self.take_effect(moment.queue, element, held);
@@ -320,11 +384,9 @@ impl<'t> Follower<'t> {
 
     fn begin_batch(&mut self, moment: &Moment) {
         let Some(known) = moment.submitted.and_then(|it| self.submits.get(&it)).copied() else { return };
-        let marks = &mut self.marks[usize::from(moment.queue)];
-        marks.wait(known, all_stages());
-        if known.available {
-            marks.visible = all_usages();
-        }
+        // What the host knows is visible to the device, not to the host: that takes a barrier.
+        let device = Stages(all_stages().0 & !scope::host().0);
+        self.marks[usize::from(moment.queue)].wait(known, device);
         self.note_submit(moment, known);
     }
 
@@ -339,7 +401,7 @@ impl<'t> Follower<'t> {
 
     /// What a signal after some stages knows: what they did themselves, and what was ordered before them.
     fn signal_of(&self, queue: usize, stages: Stages) -> Known {
-        let mut known = self.marks[queue].signal(stages);
+        let mut known = self.marks_with_passed(queue).signal(stages);
         let is_own = queue == usize::from(self.prior_queue) && self.pair.prior.0 < self.now;
         if is_own && stages.has(TABLES.stage(self.prior.usage)) {
             (known.happened, known.available) = (true, true);
@@ -347,12 +409,16 @@ impl<'t> Follower<'t> {
         known
     }
 
-    fn signal(&mut self, queue: usize, stages: Stages) {
-        let known = self.signal_of(queue, stages);
-        self.signaled[queue].happened |= known.happened;
-        self.signaled[queue].available |= known.available;
-        let all = Known { happened: self.signaled[queue].happened, available: self.signaled[queue].available, ..known };
-        self.known.insert(self.now, all);
+    fn signal(&mut self, moment: &Moment, stages: Stages) {
+        let queue = usize::from(moment.queue);
+        let mut known = self.signal_of(queue, stages);
+        let host = Known { host_happened: false, host_available: false, ..known };
+        self.signaled[queue].join(host);
+        known.join(self.signaled[queue]);
+        if let Some(submit) = moment.submitted.and_then(|it| self.submits.get(&it)) {
+            known.join(Known { host_happened: false, host_available: false, ..*submit });
+        }
+        self.known.insert(self.now, known);
     }
 
     fn host_learns(&mut self, moment: &Moment, from: &[usize]) {
@@ -382,29 +448,47 @@ impl<'t> Follower<'t> {
     fn finish(mut self) -> Followed {
         self.now = self.pair.at.0;
         self.note_unused();
-        let is_ordered = self.at_queue == self.prior_queue
-            && self.at.instance.is_some()
-            && self.at.instance == self.prior.instance
+        let is_inside_one_instance =
+            self.at_queue == self.prior_queue && self.at.instance.is_some() && self.at.instance == self.prior.instance;
+        let is_ordered = is_inside_one_instance
+            && self.at.subpass == self.prior.subpass
             && order::is_ordered((self.prior.usage, self.prior.order), (self.at.usage, self.at.order));
-        let is_apart = self.at.instance.is_some()
-            && self.at.instance == self.prior.instance
-            && self.prior.subpass.is_some_and(|it| self.at.apart.contains(&it));
-        let is_covered = !is_apart && (is_ordered || self.is_safe());
-        Followed { operations: self.operations, is_ordered, is_apart, is_covered }
+        let is_apart = is_inside_one_instance && self.prior.subpass.is_some_and(|it| self.at.apart.contains(&it));
+        let is_covered = self.is_implicit() || !is_apart && (is_ordered || self.is_safe());
+        Followed { operations: self.operations, is_ordered, is_inside_one_instance, is_apart, is_covered }
+    }
+
+    /// Layout transitions on one queue are in order by themselves.
+    fn is_implicit(&self) -> bool {
+        let is_transition = |it: &Used| it.usage == TRANSITION_WRITE;
+        is_transition(self.prior) && is_transition(self.at) && self.prior_queue == self.at_queue
     }
 
     fn is_safe(&self) -> bool {
         let is_write = self.prior.is_write();
         match self.at.role {
             Role::Transition => {
-                let is_implicit = self.prior.usage == TRANSITION_WRITE && self.prior_queue == self.at_queue;
-                is_implicit || self.is_gated
+                // It may also have been ordered before layout transitions already.
+                let marks = self.before_barrier.unwrap_or(self.marks[usize::from(self.at_queue)]);
+                let chain = if is_write { marks.available } else { marks.happened };
+                self.is_gated || chain.has(TRANSITION)
             }
-            Role::Present => self.at.signals.iter().filter_map(|it| self.known.get(it)).any(|it| it.has(is_write)),
+            Role::Present | Role::Acquire => {
+                let host = self.at_submitted.and_then(|it| self.submits.get(&it));
+                let known = self.at.signals.iter().filter_map(|it| self.known.get(it)).chain(host);
+                self.prior_queue == self.at_queue || known.into_iter().any(|it| it.has(is_write))
+            }
             Role::Command | Role::Load | Role::Store | Role::Resolve | Role::Host => {
                 let marks = &self.marks[usize::from(self.at_queue)];
                 self.target.is_in(is_write, marks.happened, marks.visible)
             }
         }
     }
+}
+
+fn is_about(addresses: &crate::address::Addresses, element: &Element, pair: &Pair) -> bool {
+    element.about.as_ref().is_none_or(|about| {
+        let ranges = addresses.ranges(about.resource, &about.region);
+        ranges.iter().any(|it| it.start <= pair.piece.start && pair.piece.end <= it.end)
+    })
 }

@@ -25,11 +25,11 @@ use lavascope_program::{
     Access, CommandBufferId, Found, Place, Program, QueueId, Region, RenderPassId, ResourceId, Scope,
 };
 
-pub use change::{Change, Fix};
+pub use change::{BatchSite, Change, Fix, HostWait};
 pub use describe::describe_operation;
 pub use diagnose::{Names, Numbers, diagnose, report};
 pub use propose::{Proposal, propose};
-pub use surplus::{Budget, OverSynchronization, Surplus, over_synchronized};
+pub use surplus::{Budget, OverSynchronization, Removal, Surplus, over_synchronized};
 pub use words::{access_names, region_text, stage_names};
 
 /// Two accesses, and what lies between them.
@@ -44,6 +44,8 @@ pub struct Explanation {
     pub operations: Vec<Operation>,
     /// Whether the order of fragments, or of loads and stores, makes them safe.
     pub is_ordered: bool,
+    /// Whether both are in one render pass instance.
+    pub is_inside_one_instance: bool,
     /// Whether they are in subpasses that no dependency connects: nothing else can help then.
     pub is_apart: bool,
     /// Whether the two are safe.
@@ -84,6 +86,8 @@ pub enum Role {
     Store,
     Resolve,
     Host,
+    /// The presentation engine gives an image back.
+    Acquire,
     Present,
 }
 
@@ -146,6 +150,8 @@ pub enum Gap {
     /// It was executed after the later access.
     AfterAccess,
     SetBeforeAccess,
+    /// The event was not set when it was waited for.
+    NotSet,
     SignaledBeforeAccess,
     /// The semaphore is waited for, but not by the stage of the later access.
     WaitStages,
@@ -160,7 +166,11 @@ pub enum Gap {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Site {
     /// A dependency of a barrier; none: the masks of the whole command, version 1.
-    Barrier { buffer: CommandBufferId, command: u32, element: Option<u32> },
+    Barrier {
+        buffer: CommandBufferId,
+        command: u32,
+        element: Option<u32>,
+    },
     /// A dependency of an event wait, and the command that set the event.
     Event {
         set: Option<(CommandBufferId, u32)>,
@@ -170,10 +180,19 @@ pub enum Site {
         element: Option<u32>,
     },
     /// A dependency of a render pass; none: the implicit one.
-    Subpass { pass: RenderPassId, dependency: Option<u32> },
-    Semaphore { signal: Option<BatchPart>, wait: Option<BatchPart> },
+    Subpass {
+        pass: RenderPassId,
+        dependency: Option<u32>,
+    },
+    Semaphore {
+        signal: Option<BatchPart>,
+        wait: Option<BatchPart>,
+    },
     /// An event that was set, and not waited for.
-    SetEvent { buffer: CommandBufferId, command: u32 },
+    SetEvent {
+        buffer: CommandBufferId,
+        command: u32,
+    },
     /// What the host does.
     Step(u32),
 }
@@ -206,11 +225,6 @@ impl<'a> Explainer<'a> {
         pairs.into_iter().next().map(|it| self.explanation(&it))
     }
 
-    /// Of all pairs of accesses that make up a hazard: a command may make many.
-    fn explain_all(&self, found: &Found) -> Vec<Explanation> {
-        pair::pairs(&self.timeline, found).iter().map(|it| self.explanation(it)).collect()
-    }
-
     fn explanation(&self, pair: &pair::Pair) -> Explanation {
         let followed = follow::follow(&self.timeline, pair, follow::Want::Operations);
         Explanation {
@@ -219,6 +233,7 @@ impl<'a> Explainer<'a> {
             region: pair.region.clone(),
             operations: followed.operations,
             is_ordered: followed.is_ordered,
+            is_inside_one_instance: followed.is_inside_one_instance,
             is_apart: followed.is_apart,
             is_covered: followed.is_covered,
         }

@@ -15,6 +15,8 @@ pub(super) struct Pair {
     /// Addresses of the earlier access, on all of which it fares the same.
     pub(super) piece: Range<u64>,
     pub(super) region: Region,
+    /// Whether they meet in memory only: as resources whose addresses cannot be compared.
+    pub(super) is_alias: bool,
 }
 
 pub(super) fn used<'t>(timeline: &'t Timeline<'_>, moment: usize, used: usize) -> (&'t Moment, &'t Used) {
@@ -53,11 +55,12 @@ fn unsafe_piece(
 ) -> Option<Pair> {
     let own = ranges(timeline, prior.1);
     let mut pieces = cut(&own, meet);
-    if pieces.is_empty() {
-        // Not the same addresses: another resource in the same memory.
-        pieces = cut(&own, &timeline.addresses.aliased(at.1.resource));
+    let is_alias = pieces.is_empty();
+    if is_alias {
+        let aliased = timeline.addresses.aliased(at.1.resource, meet);
+        pieces = cut(&own, &aliased.into_iter().map(|it| it.1).collect::<Vec<_>>());
     }
-    let pair = |piece| Pair { prior: prior.2, at: at.2, piece, region: region.clone() };
+    let pair = |piece| Pair { prior: prior.2, at: at.2, piece, region: region.clone(), is_alias };
     let pieces = pieces.into_iter().flat_map(|it| split(timeline, it));
     pieces.map(pair).find(|it| !follow(timeline, it, Want::Verdict).is_covered)
 }
@@ -117,6 +120,11 @@ pub(super) fn neighbors(timeline: &Timeline<'_>) -> Vec<Neighbors> {
         let touches = |it: &&Access<'_>| it.2.0 < at.2.0 && !cut(&ranges(timeline, it.1), &own).is_empty();
         let before: Vec<&Access<'_>> = all[..index].iter().filter(touches).collect();
         let Some(last) = before.last() else { continue };
+        // Where a render pass does several things at once, which of them counts depends on their order.
+        let moments = timeline.moments.iter().filter(|it| it.place == at.0.place);
+        if moments.filter(|it| matches!(it.what, Happens::Uses(_))).count() > 1 {
+            continue;
+        }
         // Several accesses of one command came last: which of them counts depends on their parts.
         let is_alone = before.iter().filter(|it| it.2.0 == last.2.0).count() == 1;
         if !is_alone || !(last.1.is_write() || at.1.is_write()) {
@@ -124,7 +132,7 @@ pub(super) fn neighbors(timeline: &Timeline<'_>) -> Vec<Neighbors> {
         }
         let pieces = cut(&ranges(timeline, last.1), &own).into_iter().flat_map(|it| split(timeline, it));
         let is_covered = pieces.map(|piece| {
-            let pair = Pair { prior: last.2, at: at.2, piece, region: at.1.region.clone() };
+            let pair = Pair { prior: last.2, at: at.2, piece, region: at.1.region.clone(), is_alias: false };
             follow(timeline, &pair, Want::Verdict).is_covered
         });
         let is_covered = is_covered.fold(true, |all, it| all && it);

@@ -34,7 +34,7 @@ struct Pass {
     layouts: Vec<i32>,
 }
 
-const ATTACHMENT_ACCESSES: u64 = AccessFlags2::INPUT_ATTACHMENT_READ.0
+pub(super) const ATTACHMENT_ACCESSES: u64 = AccessFlags2::INPUT_ATTACHMENT_READ.0
     | AccessFlags2::COLOR_ATTACHMENT_READ.0
     | AccessFlags2::COLOR_ATTACHMENT_WRITE.0
     | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_READ.0
@@ -51,9 +51,7 @@ impl Instance {
         used.instance = Some(self.id);
         if let Kind::Pass(pass) = &self.kind {
             used.subpass = Some(pass.subpass);
-            if used.role != Role::Transition {
-                used.apart = pass.unordered();
-            }
+            used.apart = pass.unordered();
         }
     }
 }
@@ -171,6 +169,7 @@ impl Pass {
             scope: Expanded::new(scope, flags),
             about: None,
             is_transition: false,
+            is_united: false,
             from,
         }
     }
@@ -340,14 +339,7 @@ fn depth_usage(stage: PipelineStageFlags2, is_write: bool) -> Option<Usage> {
 }
 
 /// One aspect of an attachment, inside the render area.
-fn attachment(
-    view: &AttachmentView,
-    part: AttachmentKind,
-    area: Area,
-    usage: Usage,
-    order: Order,
-    role: Role,
-) -> Used {
+fn attachment(view: &AttachmentView, part: AttachmentKind, area: Area, usage: Usage, order: Order, role: Role) -> Used {
     let aspect = match part {
         AttachmentKind::Depth => ImageAspectFlags::DEPTH.0,
         AttachmentKind::Stencil => ImageAspectFlags::STENCIL.0,

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_program::{
-    At, Batch, Command, CommandBufferId, FenceId, Place, Point, Program, QueueId, Region, ResourceId, Scope, Signal,
-    Step, Wait,
+    At, Batch, Command, CommandBufferId, FenceId, Place, Point, Program, QueueId, Region, ResourceId, Scope,
+    SemaphoreId, Signal, Step, Wait,
 };
 
-use super::element::{Element, From, elements_of, moments_of_wait};
+use super::element::{Element, elements_of, moments_of_wait};
 use super::passes::Instance;
 use super::{BatchPart, Role};
 use crate::address::Addresses;
@@ -64,12 +64,19 @@ pub(super) enum Happens {
         stages: u64,
         part: BatchPart,
     },
-    /// All that a queue has done so far is done.
-    Completes,
+    /// All that a queue has done so far is done: a fence says so, or the host waits for the queue.
+    Completes(Completion),
     /// The host waited for these moments.
     HostLearns(Vec<usize>),
     HostSignals,
-    Acquires,
+    /// The presentation engine says that it is done with an image.
+    Acquires(ResourceId),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Completion {
+    Fence,
+    Idle,
 }
 
 /// One access, ready to be compared.
@@ -132,7 +139,23 @@ impl<'a> Timeline<'a> {
         for (index, step) in program.steps.iter().enumerate() {
             builder.step(index as u32, step);
         }
-        Timeline { program, moments: builder.moments, addresses }
+        let mut timeline = Timeline { program, moments: builder.moments, addresses };
+        timeline.add_planes();
+        timeline
+    }
+
+    /// Images of which single components are used have addresses for each.
+    fn add_planes(&mut self) {
+        for moment in &self.moments {
+            let uses = if let Happens::Uses(uses) = &moment.what { &uses[..] } else { &[] };
+            let elements = if let Happens::Depends(elements) = &moment.what { &elements[..] } else { &[] };
+            let abouts = elements.iter().filter_map(|it| it.about.as_ref()).map(|it| (it.resource, &it.region));
+            for (resource, region) in uses.iter().map(|it| (it.resource, &it.region)).chain(abouts) {
+                if self.addresses.wants_planes(resource, region) {
+                    self.addresses.add_planes(resource);
+                }
+            }
+        }
     }
 
     pub(super) fn host(&self) -> u8 {
@@ -175,10 +198,15 @@ struct Running {
 
 struct Parked<'a> {
     step: u32,
-    index: u32,
-    batch: Option<&'a Batch>,
     submitted: usize,
-    fence: Option<FenceId>,
+    work: Work<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Work<'a> {
+    Batch(u32, &'a Batch),
+    Fence(FenceId),
+    Present(&'a [SemaphoreId], &'a [ResourceId]),
 }
 
 /// The moments of signals.
@@ -213,11 +241,8 @@ impl<'a> Builder<'a> {
                 self.set_semaphore(*point, moment);
             }
             Step::SetEvent(event) => {
-                let what = Happens::SetsEvent {
-                    stages: scope::host(),
-                    given: PipelineStageFlags2::HOST.0,
-                    recorded: None,
-                };
+                let what =
+                    Happens::SetsEvent { stages: scope::host(), given: PipelineStageFlags2::HOST.0, recorded: None };
                 let moment = self.host(index, host, what);
                 self.set_event(event.0 as usize, moment);
             }
@@ -230,16 +255,8 @@ impl<'a> Builder<'a> {
                 let uses = usage.map(|usage| Used::new(*resource, region.clone(), usage, Role::Host));
                 self.host(index, host, Happens::Uses(uses.into_iter().collect()));
             }
-            Step::Acquire { semaphore, fence, .. } => {
-                let moment = self.host(index, host + 1, Happens::Acquires);
-                if let Some(fence) = fence.and_then(|it| self.fences.get_mut(it.0 as usize)) {
-                    *fence = Some(moment);
-                }
-                if let Some(semaphore) = *semaphore {
-                    self.set_semaphore(Point { semaphore, value: None }, moment);
-                }
-            }
-            Step::Present { waits, images, .. } => self.present(index, waits, images),
+            Step::Acquire { image, semaphore, fence } => self.acquire(index, *image, *semaphore, *fence),
+            Step::Present { queue, waits, images } => self.park(index, *queue, [Work::Present(waits, images)]),
             Step::Destroy(_) => {}
         }
         self.run();
@@ -251,79 +268,98 @@ impl<'a> Builder<'a> {
     }
 
     fn idle(&mut self, step: u32, queues: &[u8]) {
-        let from = queues.iter().map(|it| self.host(step, *it, Happens::Completes)).collect();
+        let complete = |it: &u8| self.host(step, *it, Happens::Completes(Completion::Idle));
+        let from = queues.iter().map(complete).collect();
         self.host(step, self.queues.len() as u8, Happens::HostLearns(from));
     }
 
-    fn present(&mut self, step: u32, waits: &[lavascope_program::SemaphoreId], images: &[ResourceId]) {
+    fn acquire(&mut self, step: u32, image: ResourceId, semaphore: Option<SemaphoreId>, fence: Option<FenceId>) {
+        let presentation = self.queues.len() as u8 + 1;
+        let used = Used::new(image, whole_image(self.program, image), PRESENT, Role::Acquire);
+        self.host(step, presentation, Happens::Uses(vec![used]));
+        let moment = self.host(step, presentation, Happens::Acquires(image));
+        if let Some(fence) = fence.and_then(|it| self.fences.get_mut(it.0 as usize)) {
+            *fence = Some(moment);
+        }
+        if let Some(semaphore) = semaphore {
+            self.set_semaphore(Point { semaphore, value: None }, moment);
+        }
+    }
+
+    fn submit(&mut self, step: u32, queue: QueueId, batches: &'a [Batch], fence: Option<FenceId>) {
+        let batches = batches.iter().enumerate().map(|(index, it)| Work::Batch(index as u32, it));
+        self.park(step, queue, batches.chain(fence.map(Work::Fence)));
+    }
+
+    fn park(&mut self, step: u32, queue: QueueId, work: impl IntoIterator<Item = Work<'a>>) {
+        let submitted = self.host(step, self.queues.len() as u8, Happens::Submits);
+        if let Some(own) = self.queues.get_mut(queue.0 as usize) {
+            own.extend(work.into_iter().map(|work| Parked { step, submitted, work }));
+        }
+    }
+
+    /// Executes work until every queue is empty or waits; the first queue that can go on goes on.
+    fn run(&mut self) {
+        loop {
+            let is_ready = |it: &Parked<'_>| self.is_ready(it.work);
+            let Some(queue) = self.queues.iter().position(|it| it.front().is_some_and(is_ready)) else { return };
+            let Some(Parked { step, submitted, work }) = self.queues[queue].pop_front() else { return };
+            let at = At { step, batch: 0, primary: 0, path: Vec::new() };
+            self.running = Some(Running { at, queue: queue as u8, submitted });
+            match work {
+                Work::Batch(index, batch) => self.batch(index, batch),
+                Work::Fence(fence) => {
+                    let moment = self.push(Happens::Completes(Completion::Fence));
+                    if let Some(fence) = self.fences.get_mut(fence.0 as usize) {
+                        *fence = Some(moment);
+                    }
+                }
+                Work::Present(waits, images) => self.present(step, submitted, waits, images),
+            }
+            self.running = None;
+        }
+    }
+
+    fn is_ready(&self, work: Work<'_>) -> bool {
+        let binary = |semaphore| Point { semaphore, value: None };
+        match work {
+            Work::Batch(_, batch) => batch.waits.iter().all(|it| self.is_signaled(it.point)),
+            Work::Fence(_) => true,
+            Work::Present(waits, _) => waits.iter().all(|it| self.is_signaled(binary(*it))),
+        }
+    }
+
+    fn present(&mut self, step: u32, submitted: usize, waits: &[SemaphoreId], images: &[ResourceId]) {
         let points = waits.iter().map(|it| Point { semaphore: *it, value: None });
         let signals: Vec<usize> = points.filter_map(|it| self.take(it)).collect();
         let uses = images.iter().map(|image| {
             let region = whole_image(self.program, *image);
             Used { signals: signals.clone(), ..Used::new(*image, region, PRESENT, Role::Present) }
         });
-        let uses = uses.collect();
-        self.host(step, self.queues.len() as u8 + 1, Happens::Uses(uses));
+        let what = Happens::Uses(uses.collect());
+        let queue = self.queues.len() as u8 + 1;
+        self.moments.push(Moment { place: Place::Step(step), queue, submitted: Some(submitted), what });
     }
 
-    fn submit(&mut self, step: u32, queue: QueueId, batches: &'a [Batch], fence: Option<FenceId>) {
-        let submitted = self.host(step, self.queues.len() as u8, Happens::Submits);
-        let Some(own) = self.queues.get_mut(queue.0 as usize) else { return };
-        let last = batches.len().saturating_sub(1);
-        for (index, batch) in batches.iter().enumerate() {
-            let fence = fence.filter(|_| index == last);
-            own.push_back(Parked { step, index: index as u32, batch: Some(batch), submitted, fence });
-        }
-        if batches.is_empty() && fence.is_some() {
-            own.push_back(Parked { step, index: 0, batch: None, submitted, fence });
-        }
-    }
-
-    /// Executes batches until every queue is empty or waits; the first queue that can go on goes on.
-    fn run(&mut self) {
-        loop {
-            let is_ready = |it: &Parked<'_>| {
-                let waits = it.batch.map_or(&[][..], |it| &it.waits);
-                waits.iter().all(|it| self.is_signaled(it.point))
-            };
-            let Some(queue) = self.queues.iter().position(|it| it.front().is_some_and(is_ready)) else { return };
-            if let Some(parked) = self.queues[queue].pop_front() {
-                self.batch(queue as u8, &parked);
-            }
-        }
-    }
-
-    fn batch(&mut self, queue: u8, parked: &Parked<'a>) {
-        let at = At { step: parked.step, batch: parked.index, primary: 0, path: Vec::new() };
-        let running = |at: At| Running { at, queue, submitted: parked.submitted };
-        let part = |index: usize| BatchPart { step: parked.step, batch: parked.index, index: index as u32 };
-        self.running = Some(running(at.clone()));
+    fn batch(&mut self, index: u32, batch: &'a Batch) {
+        self.at(|at| at.batch = index);
+        let step = self.running.as_ref().map_or(0, |it| it.at.step);
+        let part = |it: usize| BatchPart { step, batch: index, index: it as u32 };
         self.push(Happens::BatchBegins);
-        let nothing = Batch::default();
-        let batch = parked.batch.unwrap_or(&nothing);
         for (index, Wait { point, stages }) in batch.waits.iter().enumerate() {
             let signal = self.take(*point);
             self.push(Happens::Waits { signal, stages: *stages, part: part(index) });
         }
-        if let Some(batch) = parked.batch {
-            for (primary, id) in batch.command_buffers.iter().enumerate() {
-                self.running = Some(running(At { primary: primary as u32, ..at.clone() }));
-                self.instance = None;
-                self.commands(*id);
-            }
+        for (primary, id) in batch.command_buffers.iter().enumerate() {
+            self.at(|at| at.primary = primary as u32);
+            self.instance = None;
+            self.commands(*id);
         }
-        self.running = Some(running(at));
+        self.at(|at| at.primary = 0);
         for (index, Signal { point, stages }) in batch.signals.iter().enumerate() {
             let moment = self.push(Happens::Signals { stages: *stages, part: part(index) });
             self.set_semaphore(*point, moment);
         }
-        if let Some(fence) = parked.fence {
-            let moment = self.push(Happens::Completes);
-            if let Some(fence) = self.fences.get_mut(fence.0 as usize) {
-                *fence = Some(moment);
-            }
-        }
-        self.running = None;
     }
 
     fn is_signaled(&self, point: Point) -> bool {
@@ -377,20 +413,28 @@ impl<'a> Builder<'a> {
         self.program.queues.get(usize::from(self.queue())).map_or(0, |it| it.flags)
     }
 
+    pub(super) fn family(&self) -> u32 {
+        self.program.queues.get(usize::from(self.queue())).map_or(0, |it| it.family)
+    }
+
     fn commands(&mut self, id: CommandBufferId) {
         let program = self.program;
         let Some(buffer) = program.command_buffers.get(id.0 as usize) else { return };
         for (index, command) in buffer.commands.iter().enumerate() {
             self.path(|path| path.push(index as u32));
             self.command(id, index as u32, command);
-            self.path(|path| drop(path.pop()));
+            self.path(|path| path.truncate(path.len() - 1));
+        }
+    }
+
+    fn at(&mut self, change: impl FnOnce(&mut At)) {
+        if let Some(running) = &mut self.running {
+            change(&mut running.at);
         }
     }
 
     fn path(&mut self, change: impl FnOnce(&mut Vec<u32>)) {
-        if let Some(running) = &mut self.running {
-            change(&mut running.at.path);
-        }
+        self.at(|at| change(&mut at.path));
     }
 
     fn depth(&self) -> usize {
@@ -404,7 +448,7 @@ impl<'a> Builder<'a> {
                 self.uses(uses);
             }
             Command::Barrier(barrier) => {
-                let elements = elements_of(barrier, buffer, index, self.flags());
+                let elements = elements_of(self, barrier, buffer, index);
                 self.depends(elements);
             }
             Command::SetEvent(set) => {
@@ -425,7 +469,7 @@ impl<'a> Builder<'a> {
                     if self.depth() < DEPTH_MAX {
                         self.path(|path| path.push(place as u32));
                         self.commands(*id);
-                        self.path(|path| drop(path.pop()));
+                        self.path(|path| path.truncate(path.len() - 1));
                     }
                 }
             }
@@ -451,10 +495,11 @@ impl<'a> Builder<'a> {
     fn depends(&mut self, elements: Vec<Element>) {
         let transition = |it: &Element| {
             let about = it.about.as_ref().filter(|_| it.is_transition)?;
-            let role = Role::Transition;
-            let gates = vec![it.clone()];
+            // In version 1 all elements about the same memory are one there.
+            let is_gate = |gate: &&Element| gate.site == it.site || it.is_united && gate.about.is_some();
+            let gates = elements.iter().filter(is_gate).cloned().collect();
             let (resource, region) = (about.resource, about.region.clone());
-            Some(Used { gates, ..Used::new(resource, region, crate::usage::TRANSITION_WRITE, role) })
+            Some(Used { gates, ..Used::new(resource, region, crate::usage::TRANSITION_WRITE, Role::Transition) })
         };
         let transitions: Vec<Used> = elements.iter().filter_map(transition).collect();
         self.push(Happens::Depends(elements));
@@ -488,10 +533,4 @@ fn whole_image(program: &Program, image: ResourceId) -> Region {
 pub(super) fn semaphore_scope(signal: u64, wait: u64) -> Scope {
     let all = AccessFlags2::MEMORY_READ.0 | AccessFlags2::MEMORY_WRITE.0;
     Scope { src_stages: signal, src_access: all, dst_stages: wait, dst_access: all }
-}
-
-impl Element {
-    pub(super) fn is_limited(&self) -> bool {
-        matches!(self.from, From::Subpass(_))
-    }
 }

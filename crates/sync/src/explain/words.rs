@@ -44,11 +44,7 @@ pub fn region_text(region: &Region) -> String {
 }
 
 fn part(name: &str, range: &std::ops::Range<u32>) -> String {
-    if range.len() == 1 {
-        format!(".{name}{}", range.start)
-    } else {
-        format!(".{name}{}..{}", range.start, range.end)
-    }
+    if range.len() == 1 { format!(".{name}{}", range.start) } else { format!(".{name}{}..{}", range.start, range.end) }
 }
 
 fn area(Area { offset, extent }: Area) -> String {

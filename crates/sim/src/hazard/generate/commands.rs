@@ -92,6 +92,11 @@ impl Maker {
             self.past = self.past.and(usage);
             self.execute(&mut commands);
         }
+        if self.kinds.host_accesses && self.care != Care::None && self.chance(60) {
+            let host = Usage { stages: S::HOST.0, access: A::HOST_READ.0 | A::HOST_WRITE.0 };
+            let dependency = Dependency { scope: scope(Usage::EVERYTHING, host), what: What::Memory };
+            commands.push(Command::Barrier(Barrier::Two { dependencies: vec![dependency] }));
+        }
         commands
     }
 
@@ -129,7 +134,7 @@ impl Maker {
             _ => (before, after),
         };
         if self.kinds.events && self.chance(20) {
-            self.event(commands, src, dst);
+            self.event(commands, (src, dst), next);
         } else if self.care == Care::Tight && self.chance(15) {
             // In two steps, through some stage in the middle.
             let middle = Usage { stages: self.pick(&[S::VERTEX_SHADER.0, S::COMPUTE_SHADER.0, S::COPY.0]), access: 0 };
@@ -176,25 +181,40 @@ impl Maker {
         memory
     }
 
-    fn event(&mut self, commands: &mut Vec<Command>, src: Usage, dst: Usage) {
+    /// An event that is set and waited for; sometimes one of the two is left to another command buffer.
+    fn event(&mut self, commands: &mut Vec<Command>, (src, dst): (Usage, Usage), next: &[Command]) {
         // Each event has one form: an even number one pair of masks, an odd one dependencies.
         let event = EventId(self.random.below(u64::from(self.program.events)) as u32);
-        let dependencies = vec![Dependency { scope: scope(src, dst), what: What::Memory }];
+        let mut dependencies = vec![self.element(src, dst, next)];
+        if !matches!(dependencies[0].what, What::Memory) {
+            dependencies.push(Dependency { scope: scope(src, dst), what: What::Memory });
+        }
         let (set, wait) = if event.0.is_multiple_of(2) {
-            let wait =
-                WaitEvents::One { events: vec![event], src_stages: src.stages, dst_stages: dst.stages, dependencies };
+            let mut events = vec![event];
+            let other = EventId(2 - event.0);
+            if other.0 < self.program.events && self.chance(15) {
+                commands.push(Command::SetEvent(SetEvent::One { event: other, stages: src.stages }));
+                events.push(other);
+            }
+            let (src_stages, dst_stages) = (src.stages, dst.stages);
+            let wait = WaitEvents::One { events, src_stages, dst_stages, dependencies };
             (SetEvent::One { event, stages: src.stages }, wait)
         } else {
             let wait = WaitEvents::Two { events: vec![(event, dependencies.clone())] };
             (SetEvent::Two { event, dependencies }, wait)
         };
-        commands.push(Command::SetEvent(set));
+        let part = self.random.below(12);
+        if part != 0 {
+            commands.push(Command::SetEvent(set));
+        }
         if self.chance(20) {
             let (action, _) = self.action(false);
             commands.extend(action);
         }
-        commands.push(Command::WaitEvents(wait));
-        if self.chance(80) {
+        if part != 1 {
+            commands.push(Command::WaitEvents(wait));
+        }
+        if part > 1 && self.chance(80) {
             commands.push(Command::ResetEvent { event, stages: S::ALL_COMMANDS.0 });
         }
     }

@@ -67,7 +67,7 @@ impl Maker {
             self.link(last, &mut batch);
         }
         let fence = (self.kinds.host_waits && self.chance(15)).then(|| self.fence());
-        self.push_step(Step::Submit { queue, batches: vec![batch], fence });
+        self.submit(queue, batch, fence);
         if let Some(fence) = fence.filter(|_| self.random.one_in(2)) {
             self.push_step(Step::WaitFences(vec![fence]));
             if self.random.one_in(2) {
@@ -78,6 +78,17 @@ impl Maker {
             self.present(queue, image);
         }
         queue
+    }
+
+    /// A submission of its own, or one more batch of the last one.
+    fn submit(&mut self, queue: QueueId, batch: Batch, fence: Option<FenceId>) {
+        let is_more = fence.is_none() && self.chance(40);
+        match self.program.steps.last_mut() {
+            Some(Step::Submit { queue: last, batches, fence: None }) if *last == queue && is_more => {
+                batches.push(batch)
+            }
+            _ => self.push_step(Step::Submit { queue, batches: vec![batch], fence }),
+        }
     }
 
     /// Lets a batch come after the last submission: by a semaphore, or by a wait of the host.
@@ -119,6 +130,12 @@ impl Maker {
     }
 
     fn acquire(&mut self, image: ResourceId, batch: &mut Batch) -> ResourceId {
+        if self.kinds.host_waits && self.chance(20) {
+            let fence = self.fence();
+            self.push_step(Step::Acquire { image, semaphore: None, fence: Some(fence) });
+            self.push_step(Step::WaitFences(vec![fence]));
+            return image;
+        }
         let semaphore = self.semaphore();
         self.push_step(Step::Acquire { image, semaphore: Some(semaphore), fence: None });
         let point = Point { semaphore, value: None };

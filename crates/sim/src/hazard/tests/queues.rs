@@ -146,6 +146,14 @@ fn host_accesses() {
         ("submit q0 cbs[0] / host read [0,1)", "1 RRW 0.0.0:0"),
         ("submit q0 cbs[0] / idle q0 / host read [0,1)", "2 RAW 0.0.0:0"),
         ("host read [0,1) / submit q0 cbs[0]", "clean"),
+        // What a semaphore makes visible it makes visible to devices.
+        (
+            "submit q0 cbs[0] sig[(0, ALL)] / submit q1 wait[(0, ALL)] cbs[] / idle q1 / host read [0,1)",
+            "3 RAW 0.0.0:0",
+        ),
+        // A signal comes after the submission that it is in, even if it comes after no stage.
+        ("submit q1 wait[(0=1, ALL)] cbs[1] / host write [0,1) / submit q0 cbs[] sig[(0=1, )]", "clean"),
+        ("submit q1 wait[(0=1, ALL)] cbs[1] / submit q0 cbs[] sig[(0=1, )] / host write [0,1)", "2 WRR 0.0.0:0"),
     ]);
     let text = |masks: &str, steps: &str| {
         let all = format!("cb0:\nTR.W [0,1)\nbarrier Global[{masks}]\n{}", steps.replace(" / ", "\n"));
@@ -217,6 +225,8 @@ fn ownership() {
     // Neither half is in a stage that could be waited for.
     assert_eq!(text(release, acquire, "FS"), "1.0.0:0 WAW 0.0.0:0, 1.0.0:0 WAW 0.0.0:1");
     assert_eq!(text(release, acquire, "CS"), "1.0.0:0 WAW 0.0.0:0, 1.0.0:0 WAW 0.0.0:1");
+    let write = "cb0:\nTR.r [0,1)\nbarrier Own(0,1)[S=TR SA= -> D=FS DA=]\nFS.SW [0,1)\nsubmit q0 cbs[0]";
+    assert_eq!(verdict(write, OracleRules::CONTRACT), "0.0.0:2 WAR 0.0.0:0, 0.0.0:2 WAW 0.0.0:1");
     // A release comes before nothing on its own queue.
     let own = "cb0:\nTR.W [0,1)\nbarrier Own(0,1)[S=TR SA=W -> D=FS DA=smp]\nFS.smp [0,1)\nsubmit q0 cbs[0]";
     assert_eq!(verdict(own, OracleRules::CONTRACT), "0.0.0:2 RAW 0.0.0:0, 0.0.0:2 RAW 0.0.0:1");

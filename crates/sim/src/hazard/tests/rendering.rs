@@ -220,6 +220,18 @@ fn transitions_of_attachments() {
 }
 
 #[test]
+fn transitions_wait_for_dependencies_of_users() {
+    let with = |dst| {
+        let mut pass = pass(2, LoadOp::Clear, vec![external(None, Some(dst), EXTERNAL_IN)]);
+        pass.subpasses[0] = Subpass::default();
+        pass.attachments[0].initial_layout = 0;
+        run(pass, AREA, "TR.W [0,8) |||")
+    };
+    assert_eq!(with(1), "clean");
+    assert_eq!(with(0), "2 WAW 0");
+}
+
+#[test]
 fn transitions_between_subpasses() {
     let two = |dependencies| {
         let mut pass = pass(2, LoadOp::Clear, dependencies);
@@ -335,6 +347,9 @@ fn shared_memory() {
     assert_eq!(opaque("TR.W [0,1); TR.r r1 [0,4)"), "clean");
     assert_eq!(opaque("TR.r r1 [7,8); TR.W [0,1)"), "1 WAR 0");
     assert_eq!(opaque("TR.W [0,1); TR.W [1,2)"), "clean");
+    // Another texel does not stand for the first.
+    let two = "CS.SW [0,1); TR.W [1,2); barrier Global[S=TR SA=W -> D=TR DA=r]; TR.r r1 [5,6)";
+    assert_eq!(opaque(two), "3 RAW 0");
     assert_eq!(opaque("TR.W [0,1); barrier Global[S=TR SA=W -> D=TR DA=r]; TR.r r1 [5,8)"), "clean");
 }
 

@@ -1,0 +1,240 @@
+//! What a fix changes, as data and in words.
+
+use lavascope_program::{
+    CommandBufferId, Dependency, FenceId, QueueId, Region, RenderPassId, ResourceId, Scope, SemaphoreId,
+    SubpassDependency, What,
+};
+
+use super::words::{access_names, region_text, stage_names};
+use super::{Names, Site};
+
+/// A change to a program, or a few that belong together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fix {
+    pub changes: Vec<Change>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// Bits are added to the masks of an operation that is there.
+    AddBits {
+        site: Site,
+        bits: Scope,
+    },
+    /// A barrier that is there gets a larger part of its resource.
+    ExtendRange {
+        site: Site,
+        resource: ResourceId,
+        region: Region,
+    },
+    /// A barrier of version 2 is put in front of a command.
+    InsertBarrier {
+        buffer: CommandBufferId,
+        before: u32,
+        dependency: Dependency,
+    },
+    AddSubpassDependency {
+        pass: RenderPassId,
+        dependency: SubpassDependency,
+    },
+    /// A new binary semaphore: one batch signals, another waits.
+    AddSemaphore {
+        signal: BatchSite,
+        after: u64,
+        wait: BatchSite,
+        at: u64,
+    },
+    /// A new binary semaphore that a present waits for.
+    AddPresentWait {
+        signal: BatchSite,
+        after: u64,
+        present: u32,
+    },
+    /// A batch waits for a semaphore that is signaled already.
+    AddWait {
+        semaphore: SemaphoreId,
+        wait: BatchSite,
+        at: u64,
+    },
+    /// The host waits before one of its steps.
+    InsertHostWait {
+        before: u32,
+        wait: HostWait,
+    },
+}
+
+/// A batch: the step that submits it, and its place there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchSite {
+    pub step: u32,
+    pub batch: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostWait {
+    Fence(FenceId),
+    Queue(QueueId),
+}
+
+impl Fix {
+    /// How much must be written: a bit is less than a new operation, and that less than a new object.
+    pub fn size(&self) -> u32 {
+        self.changes.iter().map(Change::size).sum()
+    }
+
+    pub fn text(&self, names: &dyn Names) -> String {
+        let parts: Vec<String> = self.changes.iter().map(|it| it.text(names)).collect();
+        parts.join("; and ")
+    }
+}
+
+impl Change {
+    fn size(&self) -> u32 {
+        match self {
+            Change::AddBits { bits, .. } => count(bits),
+            Change::ExtendRange { .. } => 3,
+            Change::InsertBarrier { dependency, .. } => 10 + count(&dependency.scope) + part_size(&dependency.what),
+            Change::AddSubpassDependency { dependency, .. } => 12 + count(&dependency.scope),
+            Change::AddWait { .. } => 12,
+            Change::InsertHostWait { wait: HostWait::Fence(_), .. } => 14,
+            Change::InsertHostWait { .. } => 15,
+            Change::AddSemaphore { .. } | Change::AddPresentWait { .. } => 20,
+        }
+    }
+
+    fn text(&self, names: &dyn Names) -> String {
+        match self {
+            Change::AddBits { site, bits } => format!("add {} {}", bits_text(bits, *site), site_text(*site)),
+            Change::ExtendRange { site, resource, region } => {
+                format!(
+                    "extend the range of {} to {}{}",
+                    site_name(*site),
+                    names.resource(*resource),
+                    region_text(region)
+                )
+            }
+            Change::InsertBarrier { buffer, before, dependency } => {
+                let (what, part) = match &dependency.what {
+                    What::Memory => ("VkMemoryBarrier2".to_owned(), String::new()),
+                    What::Resource { resource, region }
+                    | What::Transition { resource, region }
+                    | What::Ownership { resource, region, .. } => {
+                        let is_image = matches!(region, Region::Image(_));
+                        let name = if is_image { "VkImageMemoryBarrier2" } else { "VkBufferMemoryBarrier2" };
+                        let layout = if is_image { " without layout change" } else { "" };
+                        (format!("{name}{layout}"), format!(" of {}{}", names.resource(*resource), region_text(region)))
+                    }
+                };
+                let masks = masks_text(&dependency.scope);
+                let place = names.recorded(*buffer, *before);
+                format!("insert vkCmdPipelineBarrier2 with a {what}{part} ({masks}) before {place}")
+            }
+            Change::AddSubpassDependency { pass, dependency } => format!(
+                "add a VkSubpassDependency2 to render pass {}: srcSubpass {}, dstSubpass {}, {}",
+                pass.0,
+                subpass_name(dependency.src),
+                subpass_name(dependency.dst),
+                masks_text(&dependency.scope),
+            ),
+            Change::AddSemaphore { signal, after, wait, at } => format!(
+                "signal a new semaphore in batch {} of step {} (stageMask {}) and wait for it in batch {} of step {} \
+                 (stageMask {})",
+                signal.batch,
+                signal.step,
+                stage_names(*after),
+                wait.batch,
+                wait.step,
+                stage_names(*at),
+            ),
+            Change::AddPresentWait { signal, after, present } => format!(
+                "signal a new semaphore in batch {} of step {} (stageMask {}) and have vkQueuePresentKHR of step \
+                 {present} wait for it",
+                signal.batch,
+                signal.step,
+                stage_names(*after),
+            ),
+            Change::AddWait { semaphore, wait, at } => format!(
+                "wait for semaphore {} in batch {} of step {} (stageMask {})",
+                semaphore.0,
+                wait.batch,
+                wait.step,
+                stage_names(*at),
+            ),
+            Change::InsertHostWait { before, wait: HostWait::Fence(fence) } => {
+                format!("call vkWaitForFences on fence {} before step {before}", fence.0)
+            }
+            Change::InsertHostWait { before, wait: HostWait::Queue(queue) } => {
+                format!(
+                    "wait for queue {} (a fence of its submission, or vkQueueWaitIdle) before step {before}",
+                    queue.0
+                )
+            }
+        }
+    }
+}
+
+fn count(scope: &Scope) -> u32 {
+    [scope.src_stages, scope.src_access, scope.dst_stages, scope.dst_access].iter().map(|it| it.count_ones()).sum()
+}
+
+/// A barrier on everything says the least.
+fn part_size(what: &What) -> u32 {
+    if matches!(what, What::Memory) { 0 } else { 2 }
+}
+
+fn subpass_name(subpass: Option<u32>) -> String {
+    subpass.map_or("VK_SUBPASS_EXTERNAL".to_owned(), |it| it.to_string())
+}
+
+fn masks_text(scope: &Scope) -> String {
+    let mut parts = vec![format!("srcStageMask {}", stage_names(scope.src_stages))];
+    parts.extend((scope.src_access != 0).then(|| format!("srcAccessMask {}", access_names(scope.src_access))));
+    parts.push(format!("dstStageMask {}", stage_names(scope.dst_stages)));
+    parts.extend((scope.dst_access != 0).then(|| format!("dstAccessMask {}", access_names(scope.dst_access))));
+    parts.join(", ")
+}
+
+fn bits_text(bits: &Scope, site: Site) -> String {
+    let (source, destination) = match site {
+        Site::Semaphore { .. } => ("the stageMask of the signal", "the stageMask of the wait"),
+        _ => ("srcStageMask", "dstStageMask"),
+    };
+    let mut parts = Vec::new();
+    parts.extend((bits.src_stages != 0).then(|| format!("{} to {source}", stage_names(bits.src_stages))));
+    parts.extend((bits.src_access != 0).then(|| format!("{} to srcAccessMask", access_names(bits.src_access))));
+    parts.extend((bits.dst_stages != 0).then(|| format!("{} to {destination}", stage_names(bits.dst_stages))));
+    parts.extend((bits.dst_access != 0).then(|| format!("{} to dstAccessMask", access_names(bits.dst_access))));
+    parts.join(" and ")
+}
+
+fn site_text(site: Site) -> String {
+    format!("of {}", site_name(site))
+}
+
+pub(super) fn site_name(site: Site) -> String {
+    let element = |it: Option<u32>| it.map_or(String::new(), |it| format!("dependency {it} of "));
+    match site {
+        Site::Barrier { buffer, command, element: it } => {
+            format!("{}the barrier at command {command} of command buffer {}", element(it), buffer.0)
+        }
+        Site::Event { set, buffer, command, element: it, .. } => {
+            let set = set.map_or(String::new(), |(buffer, command)| {
+                format!(" (and its set at command {command} of command buffer {})", buffer.0)
+            });
+            format!("{}the event wait at command {command} of command buffer {}{set}", element(it), buffer.0)
+        }
+        Site::Subpass { pass, dependency: Some(it) } => format!("subpass dependency {it} of render pass {}", pass.0),
+        Site::Subpass { pass, dependency: None } => format!("the implicit dependency of render pass {}", pass.0),
+        Site::Semaphore { signal, wait } => {
+            let part = |it: super::BatchPart| format!("{} of batch {} of step {}", it.index, it.batch, it.step);
+            let signal = signal.map(|it| format!("signal {}", part(it)));
+            let wait = wait.map(|it| format!("wait {}", part(it)));
+            let both: Vec<String> = signal.into_iter().chain(wait).collect();
+            format!("the semaphore: {}", both.join(", "))
+        }
+        Site::SetEvent { buffer, command } => {
+            format!("the event set at command {command} of command buffer {}", buffer.0)
+        }
+        Site::Step(step) => format!("step {step}"),
+    }
+}

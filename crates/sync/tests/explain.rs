@@ -1,0 +1,73 @@
+//! Explanations, fixes and surplus, on random programs and on a few written by hand.
+//!
+//! `LAVASCOPE_SAMPLE_PROGRAMS` and `LAVASCOPE_SAMPLE_SEED` make it more, and others.
+
+use std::collections::BTreeMap;
+
+use lavascope_program::{Found, Place, Program, ResourceId};
+use lavascope_sim::hazard::{Kinds, print, random_program};
+use lavascope_sync::check;
+use lavascope_sync::explain::{Explainer, Explanation, Gap, Lane, Verdict};
+
+fn number(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|it| it.parse().ok()).unwrap_or(default)
+}
+
+fn programs(kinds: Kinds, count: u64) -> impl Iterator<Item = (u64, Program)> {
+    let first = number("LAVASCOPE_SAMPLE_SEED", 1);
+    let count = number("LAVASCOPE_SAMPLE_PROGRAMS", count);
+    (first..first + count).map(move |seed| (seed, random_program(seed, &kinds)))
+}
+
+/// Every hazard is explained by a pair of accesses that nothing covers, and two accesses that follow each other are
+/// covered exactly if there is no hazard between them.
+fn agrees(kinds: Kinds, count: u64) {
+    let (mut hazards, mut neighbors) = (0, 0);
+    let mut wrong: Vec<String> = Vec::new();
+    for (seed, program) in programs(kinds, count) {
+        let found = check(&program);
+        let explainer = Explainer::new(&program);
+        for it in &found {
+            hazards += 1;
+            if explainer.explain(it).is_none() {
+                wrong.push(format!("seed {seed}: {it:?} is a hazard, but covered\n{}", print(&program)));
+            }
+        }
+        // A command may access the same memory in several ways: it is covered if all are.
+        let mut pairs: BTreeMap<(Place, Place, ResourceId), bool> = BTreeMap::new();
+        for it in explainer.neighbors() {
+            *pairs.entry((it.at, it.prior, it.resource)).or_insert(true) &= it.is_covered;
+        }
+        for (pair, is_covered) in pairs {
+            neighbors += 1;
+            let same = |it: &&Found| (&it.at, &it.prior, &it.resource) == (&pair.0, &pair.1, &pair.2);
+            let hazard = found.iter().find(same);
+            if hazard.is_some() == is_covered {
+                wrong.push(format!("seed {seed}: {pair:?} covered {is_covered}, but {hazard:?}\n{}", print(&program)));
+            }
+        }
+    }
+    println!("{hazards} hazards, {neighbors} neighbors, {} wrong", wrong.len());
+    assert!(
+        wrong.is_empty(),
+        "{} of {hazards} hazards and {neighbors} neighbors:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(40)].join("\n")
+    );
+    assert!(hazards > 0 && neighbors > hazards / 10);
+}
+
+#[test]
+fn the_follower_agrees_on_barriers() {
+    agrees(Kinds::BARRIERS, 500);
+}
+
+#[test]
+fn the_follower_agrees_on_queues_events_and_secondaries() {
+    agrees(Kinds::STAGE_ONE, 500);
+}
+
+#[test]
+fn the_follower_agrees_on_everything() {
+    agrees(Kinds::ALL, 500);
+}

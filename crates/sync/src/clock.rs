@@ -269,6 +269,26 @@ impl Carry {
     }
 }
 
+/// What is visible to some usages, and what has reached them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    rows: Vec<(Usage, Row, Row)>,
+}
+
+impl Seen {
+    pub(crate) fn raise_all(&mut self, other: &Seen) {
+        for (usage, visible, reached) in &other.rows {
+            match self.rows.iter_mut().find(|it| it.0 == *usage) {
+                Some(own) => {
+                    own.1.raise_all(visible);
+                    own.2.raise_all(reached);
+                }
+                None => self.rows.push((*usage, visible.clone(), reached.clone())),
+            }
+        }
+    }
+}
+
 /// A point in a timeline.
 #[derive(Clone, Debug)]
 pub(crate) struct Clock {
@@ -403,6 +423,26 @@ impl Clock {
             };
             !((0..all).all(is_ordered) && (0..TABLES.usages.len()).all(is_visible))
         });
+    }
+
+    /// What is visible to some usages here.
+    pub(crate) fn seen_by(&self, usages: Usages) -> Seen {
+        let row = |usage: Usage| {
+            let mut keys = Usages::default();
+            keys.add(usage);
+            (usage, self.visible.join(keys), self.reached.join(keys))
+        };
+        Seen { rows: usages.iter().map(row).collect() }
+    }
+
+    /// What was visible elsewhere to some usages is visible to them here.
+    pub(crate) fn see(&mut self, seen: &Seen) {
+        for (usage, visible, reached) in &seen.rows {
+            let mut keys = Usages::default();
+            keys.add(*usage);
+            self.visible.raise(keys, visible);
+            self.reached.raise(keys, reached);
+        }
     }
 
     /// A subpass is over, whose clock this was at its end.

@@ -12,7 +12,7 @@ use lavascope_base::IntervalMap;
 use lavascope_program::{Batch, FenceId, Found, Place, Point, QueueId, Region, ResourceId, SemaphoreId, Signal, Wait};
 
 use crate::address::Addresses;
-use crate::clock::{Carry, Clock, Tag};
+use crate::clock::{Carry, Clock, Seen, Tag};
 use crate::scope;
 use crate::state::{Conflict, State};
 use crate::usage::{PRESENTATION, Stages, TABLES, Usages};
@@ -73,7 +73,7 @@ enum Work {
 pub(crate) struct Known {
     pub(crate) carry: Carry,
     /// What of it the host may look at.
-    host: Carry,
+    host: Seen,
     pub(crate) batches: HashMap<u8, Tag>,
 }
 
@@ -223,6 +223,7 @@ impl Device {
         for (wait, known) in &waited {
             let stages = scope::destination(wait.stages, own.flags);
             own.clock.second_scope(&known.carry, stages, scope::usages_of(stages));
+            own.clock.see(&known.host);
             own.clock.raise_batches(&known.batches);
         }
         execute(self, queue, parked.step, index, batch);
@@ -253,12 +254,13 @@ impl Device {
     fn signal(&mut self, queue: u8, signal: Signal, host: &Known) {
         let tag = self.tag;
         let own = &mut self.queues[usize::from(queue)];
-        let stages = scope::source(signal.stages, own.flags);
+        let stages = scope::signal(signal.stages, own.flags);
         let mut carry = own.clock.first_scope(queue, tag, stages, scope::usages_of(stages));
         carry.raise_all(&own.signals);
         own.signals = carry.clone();
         carry.raise_all(&host.carry);
-        let host = own.clock.first_scope(queue, tag, scope::host(), Usages::default());
+        let is_for_host = stages.0 & scope::host().0 != 0;
+        let host = if is_for_host { own.clock.seen_by(scope::usages_of(scope::host())) } else { Seen::default() };
         let mut batches = own.clock.batches.clone();
         batches.insert(queue, tag);
         self.set_semaphore(signal.point, Known { carry, host, batches });
@@ -279,7 +281,7 @@ impl Device {
         let clock = &self.queues[usize::from(queue)].clock;
         let mut carry = clock.first_scope(queue, self.tag, all_stages(), all_usages());
         carry.raise_all(&self.queues[usize::from(queue)].signals);
-        let host = clock.first_scope(queue, self.tag, scope::host(), Usages::default());
+        let host = clock.seen_by(scope::usages_of(scope::host()));
         let mut batches = clock.batches.clone();
         batches.insert(queue, self.tag);
         Known { carry, host, batches }
@@ -288,7 +290,7 @@ impl Device {
     fn host_learns(&mut self, known: &Known) {
         Arc::make_mut(&mut self.host).raise_all(known);
         self.host_clock.execution_only(&known.carry, scope::host());
-        self.host_clock.second_scope(&known.host, scope::host(), scope::usages_of(scope::host()));
+        self.host_clock.see(&known.host);
         self.host_clock.raise_batches(&known.batches);
     }
 

@@ -15,7 +15,7 @@ use crate::order::Order;
 use crate::render::Instance;
 use crate::scope::{self, Expanded};
 use crate::state::{Conflict, First, Name, Now, State};
-use crate::usage::{Stages, TABLES, Usage, Usages};
+use crate::usage::{Stages, TABLES, TRANSITION_WRITE, Usage, Usages};
 
 /// Command buffers call command buffers at most this deep; the specification allows less.
 const DEPTH_MAX: usize = 16;
@@ -123,12 +123,37 @@ impl Executor<'_> {
         for (own, theirs) in device.addresses.aliased(it.resource, &ranges) {
             for (_, state) in device.states.overlapping(theirs) {
                 let found = state.check(now, it.usage, it.order);
-                if !found.is_empty() {
-                    conflicts.push((own.clone(), found));
-                }
+                conflicts.extend(self.by_another_name(now, it.usage, &own, &found));
             }
         }
         self.device.report(tag, it.resource, conflicts);
+    }
+
+    /// Conflicts with accesses to the same memory by another name, where nothing by this name stands between.
+    fn by_another_name(
+        &self,
+        now: Now<'_>,
+        usage: Usage,
+        own: &Range<u64>,
+        found: &[Conflict],
+    ) -> Vec<(Range<u64>, Vec<Conflict>)> {
+        let mut left = Vec::new();
+        if found.is_empty() {
+            return left;
+        }
+        let mut at = own.start;
+        for (part, state) in self.device.states.overlapping(own.clone()) {
+            if at < part.start {
+                left.push((at..part.start, found.to_vec()));
+            }
+            let stays = |it: &&Conflict| !state.stands_between(now, usage, it.prior);
+            left.push((part.clone(), found.iter().filter(stays).copied().collect()));
+            at = part.end;
+        }
+        if at < own.end {
+            left.push((at..own.end, found.to_vec()));
+        }
+        left
     }
 
     fn keep(&mut self, tag: Tag, it: &Use<'_>) {
@@ -240,7 +265,7 @@ impl Executor<'_> {
         let now = Now { name: Name::Alias, ..now };
         for (own, theirs) in self.device.addresses.aliased(resource, &ranges) {
             for (_, state) in self.device.states.overlapping(theirs) {
-                conflicts.push((own.clone(), check(state, now)));
+                conflicts.extend(self.by_another_name(now, TRANSITION_WRITE, &own, &check(state, now)));
             }
         }
         self.device.report(tag, resource, conflicts);
@@ -248,7 +273,8 @@ impl Executor<'_> {
 
     /// What a dependency does to the resource that it names.
     pub(crate) fn depend(&mut self, tag: Tag, ready: &Ready) {
-        let Some((_, ranges)) = self.part(&ready.element) else { return };
+        let Some((resource, ranges)) = self.part(&ready.element) else { return };
+        let aliased = self.device.addresses.aliased(resource, &ranges);
         let (queue, from, instance) = (self.queue, self.from(), self.instance.as_ref().map(Instance::ordered_from));
         let Device { queues, states, .. } = &mut *self.device;
         let clock = &queues[usize::from(queue)].clock;
@@ -261,6 +287,17 @@ impl Executor<'_> {
                     state.depend(now, &ready.first, &ready.element.scope);
                 }
             });
+        }
+        if !ready.element.is_transition {
+            // What was written by another name and is available becomes visible to accesses by this one.
+            let now = Now { name: Name::Alias, ..now };
+            for (_, theirs) in aliased {
+                states.update(theirs, |_, state| {
+                    if let Some(state) = state {
+                        state.depend(now, &ready.first, &ready.element.scope);
+                    }
+                });
+            }
         }
     }
 

@@ -4,14 +4,16 @@
 //! visible, and *points*: at a tag it became available to some stages. Whether a later stage is reached from there
 //! is asked of the clocks, so later barriers of any kind reach points without touching them.
 
-use crate::clock::Tag;
-use crate::scope::Expanded;
+use crate::clock::{Keys, Tag};
+use crate::scope::{self, Expanded};
 use crate::state::{First, Name, Now};
 use crate::usage::{Stage, Stages, Usage, Usages};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Overlay {
     visible: Vec<Visible>,
+    /// What became visible to the host: on a queue, at a tag, which the host must know of.
+    to_host: Vec<(u8, Tag, Usages)>,
     points: Vec<Point>,
 }
 
@@ -39,13 +41,21 @@ impl Overlay {
     /// Now the write became available and visible to a second scope.
     pub(crate) fn add(&mut self, now: Now<'_>, scope: &Expanded) {
         let Now { queue, tag, from, .. } = now;
-        let Expanded { dst: stages, dst_usages: usages, dst_everywhere: everywhere, .. } = *scope;
+        let Expanded { dst: stages, dst_usages, dst_everywhere, .. } = *scope;
+        let (usages, everywhere) = match now.name {
+            Name::Own => (dst_usages, dst_everywhere),
+            Name::Alias => (dst_everywhere, dst_usages.union(dst_everywhere)),
+        };
         match self.visible.iter_mut().find(|it| it.queue == queue && it.from == from) {
             Some(own) => {
                 own.usages = own.usages.union(usages);
                 own.everywhere = own.everywhere.union(everywhere);
             }
             None => self.visible.push(Visible { queue, from, usages, everywhere }),
+        }
+        let to_host = usages.and(scope::usages_of(scope::host()));
+        if !to_host.is_empty() {
+            self.to_host.push((queue, tag, to_host));
         }
         // A stage keeps its earliest point: whatever comes after a later one comes after that one too.
         let known =
@@ -63,7 +73,10 @@ impl Overlay {
             Name::Own => it.usages.has(usage),
             Name::Alias => it.everywhere.has(usage),
         });
-        here || self.points.iter().any(|it| it.stages.iter().any(|c| clock.is_reached(usage, it.queue, c, it.tag)))
+        let knows = |queue: u8, tag| clock.batches.get(&queue).is_some_and(|it| *it >= tag);
+        let to_host = self.to_host.iter().any(|it| it.2.has(usage) && knows(it.0, it.1));
+        here || to_host
+            || self.points.iter().any(|it| it.stages.iter().any(|c| clock.is_reached(usage, it.queue, c, it.tag)))
     }
 
     /// Whether a chain of dependencies from the write reaches a stage.

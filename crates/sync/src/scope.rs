@@ -77,6 +77,12 @@ pub(crate) fn usages(stages: u64, access: u64, queue_flags: u32) -> Usages {
     found
 }
 
+/// What a signal comes after. One that waits for all commands also waits for what they did for the host.
+pub(crate) fn signal(stages: u64, queue_flags: u32) -> Stages {
+    let host = if stages & ALL_COMMANDS != 0 { host() } else { Stages::default() };
+    source(stages, queue_flags).union(host)
+}
+
 /// Everything that some stages can do.
 pub(crate) fn usages_of(stages: Stages) -> Usages {
     stages.iter().fold(Usages::default(), |all, it| all.union(TABLES.stages[usize::from(it.0)].usages))

@@ -136,6 +136,16 @@ impl State {
         self.reads.iter().any(|it| it.last > write.tag)
     }
 
+    /// Whether an access to this very range stands between an earlier access of its memory by another name and one
+    /// that happens now: it has been held against the earlier one in its stead.
+    pub(crate) fn stands_between(&self, now: Now<'_>, usage: Usage, prior: Tag) -> bool {
+        let is_written = self.writes().any(|it| it.tag > prior);
+        let stage = TABLES.stage(usage);
+        let is_read = TABLES.write_column(usage).is_none()
+            && self.reads.iter().any(|it| it.first > prior && it.happens_before(now, stage, it.first));
+        is_written || is_read
+    }
+
     /// With what the layout transition of a barrier conflicts: what its first scope does not cover.
     pub(crate) fn check_transition(&self, now: Now<'_>, first: &First) -> Vec<Conflict> {
         let mut found = Vec::new();
@@ -178,9 +188,11 @@ impl State {
     pub(crate) fn add_read(&mut self, queue: u8, tag: Tag, usage: Usage, order: Order, from: Tag) {
         let stage = TABLES.stage(usage);
         let mut read = Read { usage, queue, first: tag, last: tag, order };
+        // A read of the command that wrote says nothing about who may read after that.
+        let written = self.write.as_ref().map_or(0, |it| it.tag);
         self.reads.retain(|it| {
             let is_same = it.queue == queue && TABLES.stage(it.usage) == stage && it.last > from;
-            if is_same {
+            if is_same && it.first > written {
                 read.first = read.first.min(it.first);
             }
             !is_same
@@ -189,14 +201,14 @@ impl State {
     }
 
     pub(crate) fn add_write(&mut self, queue: u8, tag: Tag, usage: Usage, order: Order) {
-        let write = Write { usage, queue, tag, order, overlay: None };
-        if self.write.as_ref().is_some_and(|it| it.tag == tag && it.usage != usage) {
-            self.more_writes.push(write);
-            return;
+        let is_first = self.write.as_ref().is_none_or(|it| it.tag != tag);
+        if is_first {
+            self.reads.clear();
+            self.more_writes.clear();
+            self.write = Some(Write { usage, queue, tag, order, overlay: None });
+        } else if self.writes().all(|it| it.usage != usage) || usage == TRANSITION_WRITE {
+            self.more_writes.push(Write { usage, queue, tag, order, overlay: None });
         }
-        self.reads.clear();
-        self.more_writes.clear();
-        self.write = Some(write);
     }
 
     /// The barrier's own write, from which its second scope begins. It is available by itself, so whatever comes after
@@ -205,7 +217,7 @@ impl State {
         let mut scope = *scope;
         scope.dst.add(TRANSITION);
         self.add_write(now.queue, now.tag, TRANSITION_WRITE, Order::None);
-        if let Some(write) = &mut self.write {
+        if let Some(write) = self.more_writes.last_mut().or(self.write.as_mut()) {
             write.overlay(now, &scope);
         }
     }

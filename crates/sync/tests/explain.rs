@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use lavascope_program::{Found, Place, Program, ResourceId};
-use lavascope_sim::hazard::{Kinds, print, random_program};
+use lavascope_sim::hazard::{Kinds, print, random_program, shrink};
 use lavascope_sync::check;
 use lavascope_sync::explain::{Explainer, Explanation, Gap, Lane, Verdict};
 
@@ -19,42 +19,60 @@ fn programs(kinds: Kinds, count: u64) -> impl Iterator<Item = (u64, Program)> {
     (first..first + count).map(move |seed| (seed, random_program(seed, &kinds)))
 }
 
+#[derive(Default)]
+struct Agreement {
+    hazards: usize,
+    neighbors: usize,
+    wrong: Vec<String>,
+}
+
 /// Every hazard is explained by a pair of accesses that nothing covers, and two accesses that follow each other are
 /// covered exactly if there is no hazard between them.
+fn agreement(program: &Program) -> Agreement {
+    let mut all = Agreement::default();
+    let found = check(program);
+    let explainer = Explainer::new(program);
+    for it in &found {
+        all.hazards += 1;
+        if explainer.explain(it).is_none_or(|it| it.is_covered) {
+            all.wrong.push(format!("{it:?} is a hazard, but covered"));
+        }
+    }
+    // A command may access the same memory in several ways: it is covered if all are.
+    let mut pairs: BTreeMap<(Place, Place, ResourceId), bool> = BTreeMap::new();
+    for it in explainer.neighbors() {
+        *pairs.entry((it.at, it.prior, it.resource)).or_insert(true) &= it.is_covered;
+    }
+    for (pair, is_covered) in pairs {
+        all.neighbors += 1;
+        let same = |it: &&Found| (&it.at, &it.prior, &it.resource) == (&pair.0, &pair.1, &pair.2);
+        let hazard = found.iter().find(same);
+        if hazard.is_some() == is_covered {
+            all.wrong.push(format!("{pair:?} is covered: {is_covered}; {found:#?}"));
+        }
+    }
+    all
+}
+
 fn agrees(kinds: Kinds, count: u64) {
     let (mut hazards, mut neighbors) = (0, 0);
-    let mut wrong: Vec<String> = Vec::new();
+    let mut wrong: Vec<u64> = Vec::new();
+    let mut shown = String::new();
     for (seed, program) in programs(kinds, count) {
-        let found = check(&program);
-        let explainer = Explainer::new(&program);
-        for it in &found {
-            hazards += 1;
-            if explainer.explain(it).is_none() {
-                wrong.push(format!("seed {seed}: {it:?} is a hazard, but covered\n{}", print(&program)));
-            }
-        }
-        // A command may access the same memory in several ways: it is covered if all are.
-        let mut pairs: BTreeMap<(Place, Place, ResourceId), bool> = BTreeMap::new();
-        for it in explainer.neighbors() {
-            *pairs.entry((it.at, it.prior, it.resource)).or_insert(true) &= it.is_covered;
-        }
-        for (pair, is_covered) in pairs {
-            neighbors += 1;
-            let same = |it: &&Found| (&it.at, &it.prior, &it.resource) == (&pair.0, &pair.1, &pair.2);
-            let hazard = found.iter().find(same);
-            if hazard.is_some() == is_covered {
-                wrong.push(format!("seed {seed}: {pair:?} covered {is_covered}, but {hazard:?}\n{}", print(&program)));
+        let it = agreement(&program);
+        hazards += it.hazards;
+        neighbors += it.neighbors;
+        if !it.wrong.is_empty() {
+            wrong.push(seed);
+            if wrong.len() <= 3 {
+                let small = shrink(&program, &|it| !agreement(it).wrong.is_empty());
+                shown += &format!("seed {seed}: {}\n{}", agreement(&small).wrong[0], print(&small));
             }
         }
     }
-    println!("{hazards} hazards, {neighbors} neighbors, {} wrong", wrong.len());
-    assert!(
-        wrong.is_empty(),
-        "{} of {hazards} hazards and {neighbors} neighbors:\n{}",
-        wrong.len(),
-        wrong[..wrong.len().min(40)].join("\n")
-    );
-    assert!(hazards > 0 && neighbors > hazards / 10);
+    println!("{hazards} hazards, {neighbors} neighbors, wrong in {wrong:?}");
+    assert!(wrong.is_empty(), "{} programs of {count}\n{shown}", wrong.len());
+    assert!(hazards > count as usize / 10 && neighbors > hazards);
 }
 
 #[test]

@@ -258,7 +258,10 @@ impl<'p> Machine<'p> {
         }
         self.run_command_buffers(queue, step, batch, content);
         for signal in &content.signals {
-            let stages = masks::first_scope(signal.stages, self.queue_flags(queue));
+            // One that waits for all commands also waits for what they did for the host.
+            let is_all = signal.stages & PipelineStageFlags2::ALL_COMMANDS.0 != 0;
+            let host = if is_all { PipelineStageFlags2::HOST.0 } else { 0 };
+            let stages = masks::first_scope(signal.stages, self.queue_flags(queue)) | host;
             let scope = Scope { line: Line::Queue(queue), from: 0, to: self.tick(), stages };
             let signals = &mut self.queues[queue as usize].signals;
             signals.push(scope);

@@ -236,7 +236,12 @@ impl<'t> Follower<'t> {
                 View { marks, queue, after, before: self.now }
             }
             From::Set(moment) => {
-                let queue = self.timeline.moments[moment].queue;
+                let set_on = self.timeline.moments[moment].queue;
+                if set_on != queue && set_on != self.timeline.host() {
+                    // Between queues events order nothing.
+                    return Some(View { marks: Marks::default(), queue: set_on, after: None, before: 0 });
+                }
+                let queue = set_on;
                 View { marks: *self.sets.get(&moment)?, queue, after: None, before: moment }
             }
             From::Unset => View { marks: Marks::default(), queue, after: None, before: 0 },

@@ -120,12 +120,13 @@ pub(super) fn neighbors(timeline: &Timeline<'_>) -> Vec<Neighbors> {
         let touches = |it: &&Access<'_>| it.2.0 < at.2.0 && !cut(&ranges(timeline, it.1), &own).is_empty();
         let before: Vec<&Access<'_>> = all[..index].iter().filter(touches).collect();
         let Some(last) = before.last() else { continue };
-        // Where a render pass does several things at once, which of them counts depends on their order.
-        let moments = timeline.moments.iter().filter(|it| it.place == at.0.place);
-        if moments.filter(|it| matches!(it.what, Happens::Uses(_))).count() > 1 {
+        // Where a command does several things with a resource, which of them counts depends on their parts.
+        let is_same = |it: &&Access<'_>| it.0.place == at.0.place && it.1.resource == at.1.resource;
+        let has_aliases = !timeline.addresses.aliased(at.1.resource, &own).is_empty();
+        if has_aliases || all.iter().filter(is_same).count() > 1 {
             continue;
         }
-        // Several accesses of one command came last: which of them counts depends on their parts.
+        // And so where several accesses of one command came last.
         let is_alone = before.iter().filter(|it| it.2.0 == last.2.0).count() == 1;
         if !is_alone || !(last.1.is_write() || at.1.is_write()) {
             continue;

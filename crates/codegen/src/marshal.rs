@@ -46,7 +46,7 @@ pub(crate) fn emit(model: &Model, files: &mut Files) {
     text.line("use lavascope_abi::*;");
     text.blank();
     text.line("use crate::pack::Ids;");
-    text.line("use crate::straight::{Block, Lines, array, bytes};");
+    text.line("use crate::straight::{Block, Lines, Space, array, bytes};");
     text.line("use crate::stream::Stream;");
     let mut structures = BTreeSet::new();
     let mut commands = Vec::new();
@@ -227,8 +227,8 @@ fn emit_command(command: &Command, model: &Model, out: &mut String) {
     emit_structure(&command.parameters, model, out);
     let _ = writeln!(
         out,
-        "\n/// The record of a `{0}`; none where the walker must make it.\n///\n/// # Safety\n///\n/// As for `Packer::new`.\n#[inline(always)]\npub unsafe fn {1}<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &{2}) -> Option<&'s [u64]> {{\n    \
-         // SAFETY: the caller says that the parameters are valid.\n    unsafe {{ Lines::record(stream, ids, Command::{3}, call, it) }}\n}}",
+        "\n/// The record of a `{0}`; none where the walker must make it.\n///\n/// # Safety\n///\n/// As for `Packer::new`.\n#[inline(always)]\npub unsafe fn {1}<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &{2}) -> Option<&'s [u64]> {{\n    \
+         // SAFETY: the caller says that the parameters are valid.\n    unsafe {{ Lines::record(space, ids, Command::{3}, call, it) }}\n}}",
         command.c_name,
         names::snake(&command.rust_name),
         command.parameters.rust_name,

@@ -10,7 +10,7 @@ use lavascope_abi::*;
 use lavascope_event::memory::Memory;
 use lavascope_event::walk::Frame;
 use lavascope_event::{Call, Touch, check, rules};
-use lavascope_marshal::{CMemory, Ids, Packer, Stream, outputs_image};
+use lavascope_marshal::{CMemory, Ids, Packer, Stream, outputs_image, straight};
 use lavascope_stream::{Keeper, Parent, Thread};
 
 use crate::deferred::{Said, said};
@@ -201,6 +201,7 @@ impl Ids for Look<'_> {
 }
 
 impl Notes {
+    /// Nothing was found out about the objects of the call.
     fn clear(&mut self) {
         self.touches.get_mut().clear();
         self.first.take();
@@ -226,18 +227,38 @@ impl Notes {
     }
 }
 
-/// A call is about to be passed on. `straight` packs its parameters, unless there is something unusual in them.
+/// A thread's stream as a place to store records in.
+pub(crate) struct InPlace<'a>(&'a mut Thread);
+
+impl straight::Space for InPlace<'_> {
+    #[inline(always)]
+    fn claim(&mut self, words: usize) -> *mut u64 {
+        self.0.claim(words)
+    }
+
+    #[inline(always)]
+    unsafe fn written(&mut self, words: usize) -> &[u64] {
+        // Claiming again gives the same words, since nothing was committed.
+        let first = self.0.claim(words);
+        // SAFETY: the caller says that they are written.
+        unsafe { std::slice::from_raw_parts(first, words) }
+    }
+}
+
+/// A call is about to be passed on. Straight code packs its parameters, unless there is something unusual in them:
+/// into the stream where the record shall stay, or into a space apart. It gives the words of the record.
 ///
 /// # Safety
 ///
-/// `params` must be valid parameters of `command`, and `names` those of the device or instance that it is called on.
+/// `params` must be valid parameters of `command`.
 #[inline(always)]
 pub(crate) unsafe fn enter<T: Structure>(
     called: &Called<DeviceData>,
     command: Command,
     order: Order,
     params: &T,
-    straight: impl for<'s> FnOnce(&'s mut Stream, &Look<'_>, u64, &T) -> Option<&'s [u64]>,
+    in_place: impl FnOnce(&mut InPlace<'_>, &Look<'_>, u64, &T) -> Option<usize>,
+    apart: impl FnOnce(&mut Stream, &Look<'_>, u64, &T) -> Option<usize>,
 ) -> Entered {
     let listeners = HUB.listeners(called.owner.listeners);
     if listeners == 0 {
@@ -248,9 +269,22 @@ pub(crate) unsafe fn enter<T: Structure>(
         let local = unsafe { &mut *called.local };
         let call = local.begin(listeners, order);
         let names = called.owner.names();
-        let look =
-            Look { names, thread: local.thread.number(), notes: &local.notes, recorder: local.recorder.as_ref() };
-        if straight(&mut local.stream, &look, call, params).is_none() {
+        let (thread, notes) = (local.thread.number(), &local.notes);
+        let look = Look { names, thread, notes, recorder: local.recorder.as_ref() };
+        if listeners == Hub::READS {
+            if let Some(words) = in_place(&mut InPlace(&mut local.thread), &look, call, params)
+                && local.is_unordered()
+            {
+                // SAFETY: the record was just written, and nothing was claimed since.
+                unsafe { local.thread.commit(words) };
+                local.notes.touch_all(local.thread.touch(call));
+                return Entered { local: called.local, call, listeners };
+            }
+            // It has touches, or the walker must make it: once more, apart. What was noted is noted again.
+            local.notes.clear();
+        }
+        let look = Look { names, thread, notes: &local.notes, recorder: local.recorder.as_ref() };
+        if apart(&mut local.stream, &look, call, params).is_none() {
             local.stream.clear();
             // SAFETY: the caller says that the parameters are valid.
             unsafe { walk(&mut local.stream, &look, command, std::ptr::from_ref(params).cast(), call) };
@@ -387,6 +421,12 @@ impl Local {
         self.order_after_touches();
         self.give(listeners);
         self.notes.touch_all(self.thread.touch(call));
+    }
+
+    /// Whether the record being made comes after nothing on other threads that it does not come after already.
+    #[inline(always)]
+    fn is_unordered(&mut self) -> bool {
+        self.notes.touches.get_mut().is_empty() && self.thread.touches().is_empty()
     }
 
     #[inline(always)]

@@ -67,9 +67,14 @@ macro_rules! enter {
         )
     };
     ($called:ident, $command:ident, $order:ident, $params:expr, $straight:path) => {
-        enter(&$called, Command::$command, $order, $params, |stream, look, call, params| {
-            $straight(stream, look, call, params)
-        })
+        enter(
+            &$called,
+            Command::$command,
+            $order,
+            $params,
+            |space, look, call, params| $straight(space, look, call, params).map(<[u64]>::len),
+            |stream, look, call, params| $straight(stream, look, call, params).map(<[u64]>::len),
+        )
     };
 }
 

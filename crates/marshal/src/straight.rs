@@ -54,6 +54,32 @@ pub(crate) fn array<T: Block>(first: Ptr<T>, count: usize) -> Option<usize> {
     Some(words)
 }
 
+/// Where records are stored: in a stream of their own, or right where they shall stay.
+pub trait Space {
+    /// Room for a record of so many words, which the caller writes.
+    fn claim(&mut self, words: usize) -> *mut u64;
+
+    /// The record, now that it is written.
+    ///
+    /// # Safety
+    ///
+    /// `words` must be what was claimed last, and every word of it written.
+    unsafe fn written(&mut self, words: usize) -> &[u64];
+}
+
+impl Space for Stream {
+    #[inline(always)]
+    fn claim(&mut self, words: usize) -> *mut u64 {
+        self.claim_record(words)
+    }
+
+    #[inline(always)]
+    unsafe fn written(&mut self, words: usize) -> &[u64] {
+        // SAFETY: the caller's word.
+        unsafe { self.commit_record(words) }
+    }
+}
+
 /// A record being stored.
 pub(crate) struct Lines<'a, I: ?Sized> {
     base: *mut u8,
@@ -69,15 +95,15 @@ impl<I: Ids + ?Sized> Lines<'_, I> {
     ///
     /// As for `Packer::new`.
     #[inline(always)]
-    pub(crate) unsafe fn record<'s, T: Block>(
-        stream: &'s mut Stream,
+    pub(crate) unsafe fn record<'s, S: Space, T: Block>(
+        space: &'s mut S,
         ids: &I,
         command: Command,
         call: u64,
         it: &T,
     ) -> Option<&'s [u64]> {
         let words = HEAD_SIZE / 8 + T::WORDS + T::behind(it)?;
-        let base = stream.claim_record(words).cast::<u8>();
+        let base = space.claim(words).cast::<u8>();
         let mut lines = Lines { base, cursor: HEAD_SIZE + T::WORDS * 8, ids };
         lines.word(0, words as u64 | (command as u64) << 32);
         lines.word(8, call & CALL_MAX);
@@ -86,7 +112,7 @@ impl<I: Ids + ?Sized> Lines<'_, I> {
         T::finish(it, HEAD_SIZE, &mut lines);
         debug_assert_eq!(lines.cursor, words * 8, "the size was computed before");
         // SAFETY: head, parameters and blocks fill the record, as the assertion says.
-        Some(unsafe { stream.commit_record(words) })
+        Some(unsafe { space.written(words) })
     }
 
     #[inline(always)]

@@ -30,6 +30,12 @@ impl Stream {
         self.last()
     }
 
+    /// A record that was made elsewhere.
+    pub fn take(&mut self, record: &[u64]) {
+        self.start = self.words.len();
+        self.words.extend_from_slice(record);
+    }
+
     /// Forgets the records and keeps the space.
     #[inline(always)]
     pub fn clear(&mut self) {

@@ -148,6 +148,27 @@ impl Producer {
         self.chunk.committed.store(self.at, Ordering::Release);
     }
 
+    /// Room for words that are to be written in place. Until they are committed they are nobody's.
+    #[inline(always)]
+    pub fn claim(&mut self, words: usize) -> *mut u64 {
+        if words > self.chunk.words.len() - self.at {
+            self.next_chunk(words);
+        }
+        // SAFETY: there is room by the test above.
+        unsafe { UnsafeCell::raw_get(self.chunk.words.as_ptr().add(self.at)).cast::<u64>() }
+    }
+
+    /// The reader may see the first of the words that were claimed.
+    ///
+    /// # Safety
+    ///
+    /// They must have been claimed last, and written.
+    #[inline(always)]
+    pub unsafe fn commit(&mut self, words: usize) {
+        self.at += words;
+        self.chunk.committed.store(self.at, Ordering::Release);
+    }
+
     #[cold]
     fn next_chunk(&mut self, words: usize) {
         self.chunk.wake.wait_for_room();

@@ -114,6 +114,23 @@ impl Thread {
         self.producer.append(record);
     }
 
+    /// Room for a record that is to be written in place; see [`Producer::claim`].
+    #[inline(always)]
+    pub fn claim(&mut self, words: usize) -> *mut u64 {
+        self.producer.claim(words)
+    }
+
+    /// Hands a record that was written in place to the reader of the stream.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Producer::commit`].
+    #[inline(always)]
+    pub unsafe fn commit(&mut self, words: usize) {
+        // SAFETY: the caller's word.
+        unsafe { self.producer.commit(words) };
+    }
+
     /// The call returned: others may rely on its having happened.
     #[inline(always)]
     pub fn complete(&self, call: u64) {

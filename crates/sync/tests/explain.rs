@@ -89,3 +89,37 @@ fn the_follower_agrees_on_queues_events_and_secondaries() {
 fn the_follower_agrees_on_everything() {
     agrees(Kinds::ALL, 500);
 }
+
+/// What can be done about the hazards of random programs.
+fn fixes(kinds: Kinds, count: u64) -> (usize, usize, BTreeMap<String, usize>) {
+    let (mut hazards, mut fixed) = (0, 0);
+    let mut without: BTreeMap<String, usize> = BTreeMap::new();
+    for (seed, program) in programs(kinds, count) {
+        let found = check(&program);
+        let explainer = Explainer::new(&program);
+        for it in &found {
+            let proposal = explainer.propose(it, &found);
+            hazards += 1;
+            match proposal.fixes.first() {
+                Some(_) => fixed += 1,
+                None => {
+                    let why = proposal.why_not.expect("a reason stands where no fix does");
+                    if std::env::var("SHOW").is_ok() && without.get(&why).is_none_or(|it| *it < 2) {
+                        println!("seed {seed}: {it:?} {why}\n{:#?}\n{}", explainer.explain(it), print(&program));
+                    }
+                    *without.entry(format!("{:?}: {why}", it.kind)).or_default() += 1;
+                }
+            }
+        }
+    }
+    println!("{fixed} of {hazards} hazards have a verified fix; others: {without:#?}");
+    (hazards, fixed, without)
+}
+
+#[test]
+fn most_hazards_have_a_verified_fix() {
+    for kinds in [Kinds::BARRIERS, Kinds::STAGE_ONE, Kinds::ALL] {
+        let (hazards, fixed, _) = fixes(kinds, 150);
+        assert!(fixed * 100 > hazards * 90, "{fixed} of {hazards}");
+    }
+}

@@ -4,7 +4,7 @@ use lavascope_abi::desc::Access;
 use lavascope_abi::*;
 
 use crate::pack::Ids;
-use crate::straight::{Block, Lines, array, bytes};
+use crate::straight::{Block, Lines, Space, array, bytes};
 use crate::stream::Stream;
 
 impl Block for BufferCopy {
@@ -414,9 +414,9 @@ impl Block for CmdBeginGpaSessionAMDParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_begin_gpa_session_amd<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBeginGpaSessionAMDParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_begin_gpa_session_amd<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBeginGpaSessionAMDParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdBeginGpaSessionAMD, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdBeginGpaSessionAMD, call, it) }
 }
 
 impl Block for CmdBeginQueryParams {
@@ -436,9 +436,9 @@ impl Block for CmdBeginQueryParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_begin_query<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBeginQueryParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_begin_query<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBeginQueryParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdBeginQuery, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdBeginQuery, call, it) }
 }
 
 impl Block for CmdBeginQueryIndexedEXTParams {
@@ -459,9 +459,9 @@ impl Block for CmdBeginQueryIndexedEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_begin_query_indexed_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBeginQueryIndexedEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_begin_query_indexed_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBeginQueryIndexedEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdBeginQueryIndexedEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdBeginQueryIndexedEXT, call, it) }
 }
 
 impl Block for CmdBeginRenderPassParams {
@@ -487,9 +487,9 @@ impl Block for CmdBeginRenderPassParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_begin_render_pass<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBeginRenderPassParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_begin_render_pass<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBeginRenderPassParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdBeginRenderPass, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdBeginRenderPass, call, it) }
 }
 
 impl Block for CmdBeginRenderingParams {
@@ -514,9 +514,9 @@ impl Block for CmdBeginRenderingParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_begin_rendering<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBeginRenderingParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_begin_rendering<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBeginRenderingParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdBeginRendering, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdBeginRendering, call, it) }
 }
 
 impl Block for CmdBeginShaderInstrumentationARMParams {
@@ -536,9 +536,9 @@ impl Block for CmdBeginShaderInstrumentationARMParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_begin_shader_instrumentation_arm<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBeginShaderInstrumentationARMParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_begin_shader_instrumentation_arm<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBeginShaderInstrumentationARMParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdBeginShaderInstrumentationARM, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdBeginShaderInstrumentationARM, call, it) }
 }
 
 impl Block for CmdBindDescriptorBufferEmbeddedSamplersEXTParams {
@@ -560,9 +560,9 @@ impl Block for CmdBindDescriptorBufferEmbeddedSamplersEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_bind_descriptor_buffer_embedded_samplers_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindDescriptorBufferEmbeddedSamplersEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_bind_descriptor_buffer_embedded_samplers_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindDescriptorBufferEmbeddedSamplersEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdBindDescriptorBufferEmbeddedSamplersEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdBindDescriptorBufferEmbeddedSamplersEXT, call, it) }
 }
 
 impl Block for CmdBindDescriptorSetsParams {
@@ -591,9 +591,9 @@ impl Block for CmdBindDescriptorSetsParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_bind_descriptor_sets<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindDescriptorSetsParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_bind_descriptor_sets<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindDescriptorSetsParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdBindDescriptorSets, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdBindDescriptorSets, call, it) }
 }
 
 impl Block for CmdBindIndexBufferParams {
@@ -614,9 +614,9 @@ impl Block for CmdBindIndexBufferParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_bind_index_buffer<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindIndexBufferParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_bind_index_buffer<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindIndexBufferParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdBindIndexBuffer, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdBindIndexBuffer, call, it) }
 }
 
 impl Block for CmdBindIndexBuffer2Params {
@@ -637,9 +637,9 @@ impl Block for CmdBindIndexBuffer2Params {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_bind_index_buffer2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindIndexBuffer2Params) -> Option<&'s [u64]> {
+pub unsafe fn cmd_bind_index_buffer2<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindIndexBuffer2Params) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdBindIndexBuffer2, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdBindIndexBuffer2, call, it) }
 }
 
 impl Block for CmdBindInvocationMaskHUAWEIParams {
@@ -660,9 +660,9 @@ impl Block for CmdBindInvocationMaskHUAWEIParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_bind_invocation_mask_huawei<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindInvocationMaskHUAWEIParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_bind_invocation_mask_huawei<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindInvocationMaskHUAWEIParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdBindInvocationMaskHUAWEI, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdBindInvocationMaskHUAWEI, call, it) }
 }
 
 impl Block for CmdBindPipelineParams {
@@ -683,9 +683,9 @@ impl Block for CmdBindPipelineParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_bind_pipeline<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindPipelineParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_bind_pipeline<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindPipelineParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdBindPipeline, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdBindPipeline, call, it) }
 }
 
 impl Block for CmdBindPipelineShaderGroupNVParams {
@@ -707,9 +707,9 @@ impl Block for CmdBindPipelineShaderGroupNVParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_bind_pipeline_shader_group_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindPipelineShaderGroupNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_bind_pipeline_shader_group_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindPipelineShaderGroupNVParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdBindPipelineShaderGroupNV, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdBindPipelineShaderGroupNV, call, it) }
 }
 
 impl Block for CmdBindShadingRateImageNVParams {
@@ -730,9 +730,9 @@ impl Block for CmdBindShadingRateImageNVParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_bind_shading_rate_image_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindShadingRateImageNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_bind_shading_rate_image_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindShadingRateImageNVParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdBindShadingRateImageNV, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdBindShadingRateImageNV, call, it) }
 }
 
 impl Block for CmdBindVertexBuffersParams {
@@ -758,9 +758,9 @@ impl Block for CmdBindVertexBuffersParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_bind_vertex_buffers<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindVertexBuffersParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_bind_vertex_buffers<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindVertexBuffersParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdBindVertexBuffers, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdBindVertexBuffers, call, it) }
 }
 
 impl Block for CmdBindVertexBuffers2Params {
@@ -788,9 +788,9 @@ impl Block for CmdBindVertexBuffers2Params {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_bind_vertex_buffers2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBindVertexBuffers2Params) -> Option<&'s [u64]> {
+pub unsafe fn cmd_bind_vertex_buffers2<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindVertexBuffers2Params) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdBindVertexBuffers2, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdBindVertexBuffers2, call, it) }
 }
 
 impl Block for CmdBlitImageParams {
@@ -819,9 +819,9 @@ impl Block for CmdBlitImageParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_blit_image<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdBlitImageParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_blit_image<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBlitImageParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdBlitImage, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdBlitImage, call, it) }
 }
 
 impl Block for CmdClearAttachmentsParams {
@@ -849,9 +849,9 @@ impl Block for CmdClearAttachmentsParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_clear_attachments<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdClearAttachmentsParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_clear_attachments<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdClearAttachmentsParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdClearAttachments, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdClearAttachments, call, it) }
 }
 
 impl Block for CmdCopyAccelerationStructureNVParams {
@@ -873,9 +873,9 @@ impl Block for CmdCopyAccelerationStructureNVParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_copy_acceleration_structure_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyAccelerationStructureNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_copy_acceleration_structure_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyAccelerationStructureNVParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdCopyAccelerationStructureNV, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdCopyAccelerationStructureNV, call, it) }
 }
 
 impl Block for CmdCopyBufferParams {
@@ -903,9 +903,9 @@ impl Block for CmdCopyBufferParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_copy_buffer<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyBufferParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_copy_buffer<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyBufferParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdCopyBuffer, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdCopyBuffer, call, it) }
 }
 
 impl Block for CmdCopyBuffer2Params {
@@ -930,9 +930,9 @@ impl Block for CmdCopyBuffer2Params {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_copy_buffer2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyBuffer2Params) -> Option<&'s [u64]> {
+pub unsafe fn cmd_copy_buffer2<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyBuffer2Params) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdCopyBuffer2, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdCopyBuffer2, call, it) }
 }
 
 impl Block for CmdCopyBufferToImageParams {
@@ -959,9 +959,9 @@ impl Block for CmdCopyBufferToImageParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_copy_buffer_to_image<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyBufferToImageParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_copy_buffer_to_image<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyBufferToImageParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdCopyBufferToImage, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdCopyBufferToImage, call, it) }
 }
 
 impl Block for CmdCopyGpaSessionResultsAMDParams {
@@ -981,9 +981,9 @@ impl Block for CmdCopyGpaSessionResultsAMDParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_copy_gpa_session_results_amd<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyGpaSessionResultsAMDParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_copy_gpa_session_results_amd<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyGpaSessionResultsAMDParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdCopyGpaSessionResultsAMD, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdCopyGpaSessionResultsAMD, call, it) }
 }
 
 impl Block for CmdCopyImageParams {
@@ -1011,9 +1011,9 @@ impl Block for CmdCopyImageParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_copy_image<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyImageParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_copy_image<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyImageParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdCopyImage, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdCopyImage, call, it) }
 }
 
 impl Block for CmdCopyMemoryIndirectNVParams {
@@ -1032,9 +1032,9 @@ impl Block for CmdCopyMemoryIndirectNVParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_copy_memory_indirect_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyMemoryIndirectNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_copy_memory_indirect_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyMemoryIndirectNVParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdCopyMemoryIndirectNV, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdCopyMemoryIndirectNV, call, it) }
 }
 
 impl Block for CmdCopyQueryPoolResultsParams {
@@ -1056,9 +1056,9 @@ impl Block for CmdCopyQueryPoolResultsParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_copy_query_pool_results<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdCopyQueryPoolResultsParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_copy_query_pool_results<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyQueryPoolResultsParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdCopyQueryPoolResults, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdCopyQueryPoolResults, call, it) }
 }
 
 impl Block for CmdDebugMarkerEndEXTParams {
@@ -1077,9 +1077,9 @@ impl Block for CmdDebugMarkerEndEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_debug_marker_end_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDebugMarkerEndEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_debug_marker_end_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDebugMarkerEndEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdDebugMarkerEndEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdDebugMarkerEndEXT, call, it) }
 }
 
 impl Block for CmdDecompressMemoryIndirectCountEXTParams {
@@ -1098,9 +1098,9 @@ impl Block for CmdDecompressMemoryIndirectCountEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_decompress_memory_indirect_count_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDecompressMemoryIndirectCountEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_decompress_memory_indirect_count_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDecompressMemoryIndirectCountEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdDecompressMemoryIndirectCountEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdDecompressMemoryIndirectCountEXT, call, it) }
 }
 
 impl Block for CmdDecompressMemoryIndirectCountNVParams {
@@ -1120,9 +1120,9 @@ impl Block for CmdDecompressMemoryIndirectCountNVParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_decompress_memory_indirect_count_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDecompressMemoryIndirectCountNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_decompress_memory_indirect_count_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDecompressMemoryIndirectCountNVParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdDecompressMemoryIndirectCountNV, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdDecompressMemoryIndirectCountNV, call, it) }
 }
 
 impl Block for CmdDispatchParams {
@@ -1142,9 +1142,9 @@ impl Block for CmdDispatchParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_dispatch<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDispatchParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_dispatch<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDispatchParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdDispatch, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdDispatch, call, it) }
 }
 
 impl Block for CmdDispatchBaseParams {
@@ -1163,9 +1163,9 @@ impl Block for CmdDispatchBaseParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_dispatch_base<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDispatchBaseParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_dispatch_base<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDispatchBaseParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdDispatchBase, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdDispatchBase, call, it) }
 }
 
 impl Block for CmdDispatchGraphIndirectCountAMDXParams {
@@ -1184,9 +1184,9 @@ impl Block for CmdDispatchGraphIndirectCountAMDXParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_dispatch_graph_indirect_count_amdx<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDispatchGraphIndirectCountAMDXParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_dispatch_graph_indirect_count_amdx<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDispatchGraphIndirectCountAMDXParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdDispatchGraphIndirectCountAMDX, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdDispatchGraphIndirectCountAMDX, call, it) }
 }
 
 impl Block for CmdDispatchIndirectParams {
@@ -1206,9 +1206,9 @@ impl Block for CmdDispatchIndirectParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_dispatch_indirect<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDispatchIndirectParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_dispatch_indirect<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDispatchIndirectParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdDispatchIndirect, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdDispatchIndirect, call, it) }
 }
 
 impl Block for CmdDrawParams {
@@ -1227,9 +1227,9 @@ impl Block for CmdDrawParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_draw<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdDraw, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdDraw, call, it) }
 }
 
 impl Block for CmdDrawClusterHUAWEIParams {
@@ -1249,9 +1249,9 @@ impl Block for CmdDrawClusterHUAWEIParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_draw_cluster_huawei<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawClusterHUAWEIParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_cluster_huawei<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawClusterHUAWEIParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdDrawClusterHUAWEI, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdDrawClusterHUAWEI, call, it) }
 }
 
 impl Block for CmdDrawClusterIndirectHUAWEIParams {
@@ -1271,9 +1271,9 @@ impl Block for CmdDrawClusterIndirectHUAWEIParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_draw_cluster_indirect_huawei<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawClusterIndirectHUAWEIParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_cluster_indirect_huawei<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawClusterIndirectHUAWEIParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdDrawClusterIndirectHUAWEI, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdDrawClusterIndirectHUAWEI, call, it) }
 }
 
 impl Block for CmdDrawIndexedParams {
@@ -1293,9 +1293,9 @@ impl Block for CmdDrawIndexedParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_draw_indexed<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawIndexedParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_indexed<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawIndexedParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdDrawIndexed, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdDrawIndexed, call, it) }
 }
 
 impl Block for CmdDrawIndexedIndirectParams {
@@ -1315,9 +1315,9 @@ impl Block for CmdDrawIndexedIndirectParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_draw_indexed_indirect<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawIndexedIndirectParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_indexed_indirect<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawIndexedIndirectParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdDrawIndexedIndirect, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdDrawIndexedIndirect, call, it) }
 }
 
 impl Block for CmdDrawIndexedIndirectCountParams {
@@ -1338,9 +1338,9 @@ impl Block for CmdDrawIndexedIndirectCountParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_draw_indexed_indirect_count<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawIndexedIndirectCountParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_indexed_indirect_count<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawIndexedIndirectCountParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdDrawIndexedIndirectCount, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdDrawIndexedIndirectCount, call, it) }
 }
 
 impl Block for CmdDrawIndirectParams {
@@ -1360,9 +1360,9 @@ impl Block for CmdDrawIndirectParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_draw_indirect<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawIndirectParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_indirect<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawIndirectParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdDrawIndirect, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdDrawIndirect, call, it) }
 }
 
 impl Block for CmdDrawIndirectByteCountEXTParams {
@@ -1382,9 +1382,9 @@ impl Block for CmdDrawIndirectByteCountEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_draw_indirect_byte_count_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawIndirectByteCountEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_indirect_byte_count_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawIndirectByteCountEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdDrawIndirectByteCountEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdDrawIndirectByteCountEXT, call, it) }
 }
 
 impl Block for CmdDrawIndirectCountParams {
@@ -1405,9 +1405,9 @@ impl Block for CmdDrawIndirectCountParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_draw_indirect_count<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawIndirectCountParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_indirect_count<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawIndirectCountParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdDrawIndirectCount, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdDrawIndirectCount, call, it) }
 }
 
 impl Block for CmdDrawMeshTasksEXTParams {
@@ -1427,9 +1427,9 @@ impl Block for CmdDrawMeshTasksEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_draw_mesh_tasks_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawMeshTasksEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_mesh_tasks_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawMeshTasksEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdDrawMeshTasksEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdDrawMeshTasksEXT, call, it) }
 }
 
 impl Block for CmdDrawMeshTasksIndirectCountEXTParams {
@@ -1450,9 +1450,9 @@ impl Block for CmdDrawMeshTasksIndirectCountEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_draw_mesh_tasks_indirect_count_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectCountEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_mesh_tasks_indirect_count_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectCountEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdDrawMeshTasksIndirectCountEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdDrawMeshTasksIndirectCountEXT, call, it) }
 }
 
 impl Block for CmdDrawMeshTasksIndirectCountNVParams {
@@ -1473,9 +1473,9 @@ impl Block for CmdDrawMeshTasksIndirectCountNVParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_draw_mesh_tasks_indirect_count_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectCountNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_mesh_tasks_indirect_count_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectCountNVParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdDrawMeshTasksIndirectCountNV, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdDrawMeshTasksIndirectCountNV, call, it) }
 }
 
 impl Block for CmdDrawMeshTasksIndirectEXTParams {
@@ -1495,9 +1495,9 @@ impl Block for CmdDrawMeshTasksIndirectEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_draw_mesh_tasks_indirect_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_mesh_tasks_indirect_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdDrawMeshTasksIndirectEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdDrawMeshTasksIndirectEXT, call, it) }
 }
 
 impl Block for CmdDrawMeshTasksIndirectNVParams {
@@ -1517,9 +1517,9 @@ impl Block for CmdDrawMeshTasksIndirectNVParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_draw_mesh_tasks_indirect_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_mesh_tasks_indirect_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectNVParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdDrawMeshTasksIndirectNV, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdDrawMeshTasksIndirectNV, call, it) }
 }
 
 impl Block for CmdDrawMeshTasksNVParams {
@@ -1538,9 +1538,9 @@ impl Block for CmdDrawMeshTasksNVParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_draw_mesh_tasks_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdDrawMeshTasksNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_draw_mesh_tasks_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawMeshTasksNVParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdDrawMeshTasksNV, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdDrawMeshTasksNV, call, it) }
 }
 
 impl Block for CmdEndConditionalRenderingEXTParams {
@@ -1559,9 +1559,9 @@ impl Block for CmdEndConditionalRenderingEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_end_conditional_rendering_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndConditionalRenderingEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_end_conditional_rendering_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndConditionalRenderingEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdEndConditionalRenderingEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdEndConditionalRenderingEXT, call, it) }
 }
 
 impl Block for CmdEndDebugUtilsLabelEXTParams {
@@ -1580,9 +1580,9 @@ impl Block for CmdEndDebugUtilsLabelEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_end_debug_utils_label_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndDebugUtilsLabelEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_end_debug_utils_label_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndDebugUtilsLabelEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdEndDebugUtilsLabelEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdEndDebugUtilsLabelEXT, call, it) }
 }
 
 impl Block for CmdEndGpaSampleAMDParams {
@@ -1603,9 +1603,9 @@ impl Block for CmdEndGpaSampleAMDParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_end_gpa_sample_amd<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndGpaSampleAMDParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_end_gpa_sample_amd<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndGpaSampleAMDParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdEndGpaSampleAMD, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdEndGpaSampleAMD, call, it) }
 }
 
 impl Block for CmdEndGpaSessionAMDParams {
@@ -1625,9 +1625,9 @@ impl Block for CmdEndGpaSessionAMDParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_end_gpa_session_amd<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndGpaSessionAMDParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_end_gpa_session_amd<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndGpaSessionAMDParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdEndGpaSessionAMD, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdEndGpaSessionAMD, call, it) }
 }
 
 impl Block for CmdEndQueryParams {
@@ -1648,9 +1648,9 @@ impl Block for CmdEndQueryParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_end_query<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndQueryParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_end_query<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndQueryParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdEndQuery, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdEndQuery, call, it) }
 }
 
 impl Block for CmdEndQueryIndexedEXTParams {
@@ -1670,9 +1670,9 @@ impl Block for CmdEndQueryIndexedEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_end_query_indexed_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndQueryIndexedEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_end_query_indexed_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndQueryIndexedEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdEndQueryIndexedEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdEndQueryIndexedEXT, call, it) }
 }
 
 impl Block for CmdEndRenderPassParams {
@@ -1691,9 +1691,9 @@ impl Block for CmdEndRenderPassParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_end_render_pass<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndRenderPassParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_end_render_pass<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndRenderPassParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdEndRenderPass, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdEndRenderPass, call, it) }
 }
 
 impl Block for CmdEndRenderingParams {
@@ -1712,9 +1712,9 @@ impl Block for CmdEndRenderingParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_end_rendering<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndRenderingParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_end_rendering<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndRenderingParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdEndRendering, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdEndRendering, call, it) }
 }
 
 impl Block for CmdEndShaderInstrumentationARMParams {
@@ -1733,9 +1733,9 @@ impl Block for CmdEndShaderInstrumentationARMParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_end_shader_instrumentation_arm<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdEndShaderInstrumentationARMParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_end_shader_instrumentation_arm<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndShaderInstrumentationARMParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdEndShaderInstrumentationARM, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdEndShaderInstrumentationARM, call, it) }
 }
 
 impl Block for CmdExecuteCommandsParams {
@@ -1761,9 +1761,9 @@ impl Block for CmdExecuteCommandsParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_execute_commands<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdExecuteCommandsParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_execute_commands<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdExecuteCommandsParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdExecuteCommands, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdExecuteCommands, call, it) }
 }
 
 impl Block for CmdFillBufferParams {
@@ -1784,9 +1784,9 @@ impl Block for CmdFillBufferParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_fill_buffer<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdFillBufferParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_fill_buffer<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdFillBufferParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdFillBuffer, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdFillBuffer, call, it) }
 }
 
 impl Block for CmdInitializeGraphScratchMemoryAMDXParams {
@@ -1806,9 +1806,9 @@ impl Block for CmdInitializeGraphScratchMemoryAMDXParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_initialize_graph_scratch_memory_amdx<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdInitializeGraphScratchMemoryAMDXParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_initialize_graph_scratch_memory_amdx<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdInitializeGraphScratchMemoryAMDXParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdInitializeGraphScratchMemoryAMDX, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdInitializeGraphScratchMemoryAMDX, call, it) }
 }
 
 impl Block for CmdNextSubpassParams {
@@ -1828,9 +1828,9 @@ impl Block for CmdNextSubpassParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_next_subpass<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdNextSubpassParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_next_subpass<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdNextSubpassParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdNextSubpass, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdNextSubpass, call, it) }
 }
 
 impl Block for CmdPipelineBarrierParams {
@@ -1859,9 +1859,9 @@ impl Block for CmdPipelineBarrierParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_pipeline_barrier<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdPipelineBarrierParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_pipeline_barrier<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdPipelineBarrierParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdPipelineBarrier, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdPipelineBarrier, call, it) }
 }
 
 impl Block for CmdPipelineBarrier2Params {
@@ -1886,9 +1886,9 @@ impl Block for CmdPipelineBarrier2Params {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_pipeline_barrier2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdPipelineBarrier2Params) -> Option<&'s [u64]> {
+pub unsafe fn cmd_pipeline_barrier2<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdPipelineBarrier2Params) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdPipelineBarrier2, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdPipelineBarrier2, call, it) }
 }
 
 impl Block for CmdPushConstantsParams {
@@ -1915,9 +1915,9 @@ impl Block for CmdPushConstantsParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_push_constants<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdPushConstantsParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_push_constants<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdPushConstantsParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdPushConstants, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdPushConstants, call, it) }
 }
 
 impl Block for CmdResetEventParams {
@@ -1938,9 +1938,9 @@ impl Block for CmdResetEventParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_reset_event<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdResetEventParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_reset_event<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdResetEventParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdResetEvent, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdResetEvent, call, it) }
 }
 
 impl Block for CmdResetEvent2Params {
@@ -1960,9 +1960,9 @@ impl Block for CmdResetEvent2Params {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_reset_event2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdResetEvent2Params) -> Option<&'s [u64]> {
+pub unsafe fn cmd_reset_event2<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdResetEvent2Params) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdResetEvent2, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdResetEvent2, call, it) }
 }
 
 impl Block for CmdResetQueryPoolParams {
@@ -1982,9 +1982,9 @@ impl Block for CmdResetQueryPoolParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_reset_query_pool<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdResetQueryPoolParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_reset_query_pool<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdResetQueryPoolParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdResetQueryPool, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdResetQueryPool, call, it) }
 }
 
 impl Block for CmdSetAlphaToCoverageEnableEXTParams {
@@ -2004,9 +2004,9 @@ impl Block for CmdSetAlphaToCoverageEnableEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_alpha_to_coverage_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetAlphaToCoverageEnableEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_alpha_to_coverage_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetAlphaToCoverageEnableEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetAlphaToCoverageEnableEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetAlphaToCoverageEnableEXT, call, it) }
 }
 
 impl Block for CmdSetAlphaToOneEnableEXTParams {
@@ -2026,9 +2026,9 @@ impl Block for CmdSetAlphaToOneEnableEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_alpha_to_one_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetAlphaToOneEnableEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_alpha_to_one_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetAlphaToOneEnableEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetAlphaToOneEnableEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetAlphaToOneEnableEXT, call, it) }
 }
 
 impl Block for CmdSetAttachmentFeedbackLoopEnableEXTParams {
@@ -2048,9 +2048,9 @@ impl Block for CmdSetAttachmentFeedbackLoopEnableEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_attachment_feedback_loop_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetAttachmentFeedbackLoopEnableEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_attachment_feedback_loop_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetAttachmentFeedbackLoopEnableEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetAttachmentFeedbackLoopEnableEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetAttachmentFeedbackLoopEnableEXT, call, it) }
 }
 
 impl Block for CmdSetConservativeRasterizationModeEXTParams {
@@ -2070,9 +2070,9 @@ impl Block for CmdSetConservativeRasterizationModeEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_conservative_rasterization_mode_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetConservativeRasterizationModeEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_conservative_rasterization_mode_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetConservativeRasterizationModeEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetConservativeRasterizationModeEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetConservativeRasterizationModeEXT, call, it) }
 }
 
 impl Block for CmdSetCoverageModulationModeNVParams {
@@ -2092,9 +2092,9 @@ impl Block for CmdSetCoverageModulationModeNVParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_coverage_modulation_mode_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetCoverageModulationModeNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_coverage_modulation_mode_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetCoverageModulationModeNVParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetCoverageModulationModeNV, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetCoverageModulationModeNV, call, it) }
 }
 
 impl Block for CmdSetCoverageModulationTableEnableNVParams {
@@ -2114,9 +2114,9 @@ impl Block for CmdSetCoverageModulationTableEnableNVParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_coverage_modulation_table_enable_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetCoverageModulationTableEnableNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_coverage_modulation_table_enable_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetCoverageModulationTableEnableNVParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetCoverageModulationTableEnableNV, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetCoverageModulationTableEnableNV, call, it) }
 }
 
 impl Block for CmdSetCoverageReductionModeNVParams {
@@ -2136,9 +2136,9 @@ impl Block for CmdSetCoverageReductionModeNVParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_coverage_reduction_mode_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetCoverageReductionModeNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_coverage_reduction_mode_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetCoverageReductionModeNVParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetCoverageReductionModeNV, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetCoverageReductionModeNV, call, it) }
 }
 
 impl Block for CmdSetCoverageToColorEnableNVParams {
@@ -2158,9 +2158,9 @@ impl Block for CmdSetCoverageToColorEnableNVParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_coverage_to_color_enable_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetCoverageToColorEnableNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_coverage_to_color_enable_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetCoverageToColorEnableNVParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetCoverageToColorEnableNV, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetCoverageToColorEnableNV, call, it) }
 }
 
 impl Block for CmdSetCoverageToColorLocationNVParams {
@@ -2180,9 +2180,9 @@ impl Block for CmdSetCoverageToColorLocationNVParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_coverage_to_color_location_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetCoverageToColorLocationNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_coverage_to_color_location_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetCoverageToColorLocationNVParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetCoverageToColorLocationNV, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetCoverageToColorLocationNV, call, it) }
 }
 
 impl Block for CmdSetCullModeParams {
@@ -2202,9 +2202,9 @@ impl Block for CmdSetCullModeParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_cull_mode<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetCullModeParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_cull_mode<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetCullModeParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetCullMode, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetCullMode, call, it) }
 }
 
 impl Block for CmdSetDepthBiasParams {
@@ -2224,9 +2224,9 @@ impl Block for CmdSetDepthBiasParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_depth_bias<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthBiasParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_depth_bias<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthBiasParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetDepthBias, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetDepthBias, call, it) }
 }
 
 impl Block for CmdSetDepthBiasEnableParams {
@@ -2246,9 +2246,9 @@ impl Block for CmdSetDepthBiasEnableParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_depth_bias_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthBiasEnableParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_depth_bias_enable<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthBiasEnableParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetDepthBiasEnable, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetDepthBiasEnable, call, it) }
 }
 
 impl Block for CmdSetDepthBoundsParams {
@@ -2267,9 +2267,9 @@ impl Block for CmdSetDepthBoundsParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_depth_bounds<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthBoundsParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_depth_bounds<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthBoundsParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetDepthBounds, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetDepthBounds, call, it) }
 }
 
 impl Block for CmdSetDepthBoundsTestEnableParams {
@@ -2289,9 +2289,9 @@ impl Block for CmdSetDepthBoundsTestEnableParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_depth_bounds_test_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthBoundsTestEnableParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_depth_bounds_test_enable<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthBoundsTestEnableParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetDepthBoundsTestEnable, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetDepthBoundsTestEnable, call, it) }
 }
 
 impl Block for CmdSetDepthClampEnableEXTParams {
@@ -2311,9 +2311,9 @@ impl Block for CmdSetDepthClampEnableEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_depth_clamp_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthClampEnableEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_depth_clamp_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthClampEnableEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetDepthClampEnableEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetDepthClampEnableEXT, call, it) }
 }
 
 impl Block for CmdSetDepthClipEnableEXTParams {
@@ -2333,9 +2333,9 @@ impl Block for CmdSetDepthClipEnableEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_depth_clip_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthClipEnableEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_depth_clip_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthClipEnableEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetDepthClipEnableEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetDepthClipEnableEXT, call, it) }
 }
 
 impl Block for CmdSetDepthClipNegativeOneToOneEXTParams {
@@ -2355,9 +2355,9 @@ impl Block for CmdSetDepthClipNegativeOneToOneEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_depth_clip_negative_one_to_one_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthClipNegativeOneToOneEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_depth_clip_negative_one_to_one_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthClipNegativeOneToOneEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetDepthClipNegativeOneToOneEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetDepthClipNegativeOneToOneEXT, call, it) }
 }
 
 impl Block for CmdSetDepthCompareOpParams {
@@ -2377,9 +2377,9 @@ impl Block for CmdSetDepthCompareOpParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_depth_compare_op<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthCompareOpParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_depth_compare_op<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthCompareOpParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetDepthCompareOp, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetDepthCompareOp, call, it) }
 }
 
 impl Block for CmdSetDepthTestEnableParams {
@@ -2399,9 +2399,9 @@ impl Block for CmdSetDepthTestEnableParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_depth_test_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthTestEnableParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_depth_test_enable<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthTestEnableParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetDepthTestEnable, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetDepthTestEnable, call, it) }
 }
 
 impl Block for CmdSetDepthWriteEnableParams {
@@ -2421,9 +2421,9 @@ impl Block for CmdSetDepthWriteEnableParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_depth_write_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDepthWriteEnableParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_depth_write_enable<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthWriteEnableParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetDepthWriteEnable, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetDepthWriteEnable, call, it) }
 }
 
 impl Block for CmdSetDeviceMaskParams {
@@ -2443,9 +2443,9 @@ impl Block for CmdSetDeviceMaskParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_device_mask<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDeviceMaskParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_device_mask<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDeviceMaskParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetDeviceMask, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetDeviceMask, call, it) }
 }
 
 impl Block for CmdSetDiscardRectangleEnableEXTParams {
@@ -2465,9 +2465,9 @@ impl Block for CmdSetDiscardRectangleEnableEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_discard_rectangle_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDiscardRectangleEnableEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_discard_rectangle_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDiscardRectangleEnableEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetDiscardRectangleEnableEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetDiscardRectangleEnableEXT, call, it) }
 }
 
 impl Block for CmdSetDiscardRectangleModeEXTParams {
@@ -2487,9 +2487,9 @@ impl Block for CmdSetDiscardRectangleModeEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_discard_rectangle_mode_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetDiscardRectangleModeEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_discard_rectangle_mode_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDiscardRectangleModeEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetDiscardRectangleModeEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetDiscardRectangleModeEXT, call, it) }
 }
 
 impl Block for CmdSetEventParams {
@@ -2510,9 +2510,9 @@ impl Block for CmdSetEventParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_event<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetEventParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_event<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetEventParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetEvent, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetEvent, call, it) }
 }
 
 impl Block for CmdSetExtraPrimitiveOverestimationSizeEXTParams {
@@ -2532,9 +2532,9 @@ impl Block for CmdSetExtraPrimitiveOverestimationSizeEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_extra_primitive_overestimation_size_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetExtraPrimitiveOverestimationSizeEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_extra_primitive_overestimation_size_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetExtraPrimitiveOverestimationSizeEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetExtraPrimitiveOverestimationSizeEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetExtraPrimitiveOverestimationSizeEXT, call, it) }
 }
 
 impl Block for CmdSetFrontFaceParams {
@@ -2554,9 +2554,9 @@ impl Block for CmdSetFrontFaceParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_front_face<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetFrontFaceParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_front_face<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetFrontFaceParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetFrontFace, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetFrontFace, call, it) }
 }
 
 impl Block for CmdSetLineRasterizationModeEXTParams {
@@ -2576,9 +2576,9 @@ impl Block for CmdSetLineRasterizationModeEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_line_rasterization_mode_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetLineRasterizationModeEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_line_rasterization_mode_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetLineRasterizationModeEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetLineRasterizationModeEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetLineRasterizationModeEXT, call, it) }
 }
 
 impl Block for CmdSetLineStippleParams {
@@ -2598,9 +2598,9 @@ impl Block for CmdSetLineStippleParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_line_stipple<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetLineStippleParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_line_stipple<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetLineStippleParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetLineStipple, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetLineStipple, call, it) }
 }
 
 impl Block for CmdSetLineStippleEnableEXTParams {
@@ -2620,9 +2620,9 @@ impl Block for CmdSetLineStippleEnableEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_line_stipple_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetLineStippleEnableEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_line_stipple_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetLineStippleEnableEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetLineStippleEnableEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetLineStippleEnableEXT, call, it) }
 }
 
 impl Block for CmdSetLineWidthParams {
@@ -2642,9 +2642,9 @@ impl Block for CmdSetLineWidthParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_line_width<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetLineWidthParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_line_width<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetLineWidthParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetLineWidth, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetLineWidth, call, it) }
 }
 
 impl Block for CmdSetLogicOpEXTParams {
@@ -2664,9 +2664,9 @@ impl Block for CmdSetLogicOpEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_logic_op_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetLogicOpEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_logic_op_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetLogicOpEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetLogicOpEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetLogicOpEXT, call, it) }
 }
 
 impl Block for CmdSetLogicOpEnableEXTParams {
@@ -2686,9 +2686,9 @@ impl Block for CmdSetLogicOpEnableEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_logic_op_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetLogicOpEnableEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_logic_op_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetLogicOpEnableEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetLogicOpEnableEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetLogicOpEnableEXT, call, it) }
 }
 
 impl Block for CmdSetPatchControlPointsEXTParams {
@@ -2708,9 +2708,9 @@ impl Block for CmdSetPatchControlPointsEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_patch_control_points_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetPatchControlPointsEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_patch_control_points_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetPatchControlPointsEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetPatchControlPointsEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetPatchControlPointsEXT, call, it) }
 }
 
 impl Block for CmdSetPolygonModeEXTParams {
@@ -2730,9 +2730,9 @@ impl Block for CmdSetPolygonModeEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_polygon_mode_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetPolygonModeEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_polygon_mode_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetPolygonModeEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetPolygonModeEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetPolygonModeEXT, call, it) }
 }
 
 impl Block for CmdSetPrimitiveRestartEnableParams {
@@ -2752,9 +2752,9 @@ impl Block for CmdSetPrimitiveRestartEnableParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_primitive_restart_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetPrimitiveRestartEnableParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_primitive_restart_enable<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetPrimitiveRestartEnableParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetPrimitiveRestartEnable, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetPrimitiveRestartEnable, call, it) }
 }
 
 impl Block for CmdSetPrimitiveRestartIndexEXTParams {
@@ -2774,9 +2774,9 @@ impl Block for CmdSetPrimitiveRestartIndexEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_primitive_restart_index_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetPrimitiveRestartIndexEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_primitive_restart_index_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetPrimitiveRestartIndexEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetPrimitiveRestartIndexEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetPrimitiveRestartIndexEXT, call, it) }
 }
 
 impl Block for CmdSetPrimitiveTopologyParams {
@@ -2796,9 +2796,9 @@ impl Block for CmdSetPrimitiveTopologyParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_primitive_topology<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetPrimitiveTopologyParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_primitive_topology<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetPrimitiveTopologyParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetPrimitiveTopology, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetPrimitiveTopology, call, it) }
 }
 
 impl Block for CmdSetProvokingVertexModeEXTParams {
@@ -2818,9 +2818,9 @@ impl Block for CmdSetProvokingVertexModeEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_provoking_vertex_mode_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetProvokingVertexModeEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_provoking_vertex_mode_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetProvokingVertexModeEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetProvokingVertexModeEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetProvokingVertexModeEXT, call, it) }
 }
 
 impl Block for CmdSetRasterizationSamplesEXTParams {
@@ -2840,9 +2840,9 @@ impl Block for CmdSetRasterizationSamplesEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_rasterization_samples_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetRasterizationSamplesEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_rasterization_samples_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetRasterizationSamplesEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetRasterizationSamplesEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetRasterizationSamplesEXT, call, it) }
 }
 
 impl Block for CmdSetRasterizationStreamEXTParams {
@@ -2862,9 +2862,9 @@ impl Block for CmdSetRasterizationStreamEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_rasterization_stream_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetRasterizationStreamEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_rasterization_stream_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetRasterizationStreamEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetRasterizationStreamEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetRasterizationStreamEXT, call, it) }
 }
 
 impl Block for CmdSetRasterizerDiscardEnableParams {
@@ -2884,9 +2884,9 @@ impl Block for CmdSetRasterizerDiscardEnableParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_rasterizer_discard_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetRasterizerDiscardEnableParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_rasterizer_discard_enable<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetRasterizerDiscardEnableParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetRasterizerDiscardEnable, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetRasterizerDiscardEnable, call, it) }
 }
 
 impl Block for CmdSetRayTracingPipelineStackSizeKHRParams {
@@ -2906,9 +2906,9 @@ impl Block for CmdSetRayTracingPipelineStackSizeKHRParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_ray_tracing_pipeline_stack_size_khr<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetRayTracingPipelineStackSizeKHRParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_ray_tracing_pipeline_stack_size_khr<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetRayTracingPipelineStackSizeKHRParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetRayTracingPipelineStackSizeKHR, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetRayTracingPipelineStackSizeKHR, call, it) }
 }
 
 impl Block for CmdSetRepresentativeFragmentTestEnableNVParams {
@@ -2928,9 +2928,9 @@ impl Block for CmdSetRepresentativeFragmentTestEnableNVParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_representative_fragment_test_enable_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetRepresentativeFragmentTestEnableNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_representative_fragment_test_enable_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetRepresentativeFragmentTestEnableNVParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetRepresentativeFragmentTestEnableNV, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetRepresentativeFragmentTestEnableNV, call, it) }
 }
 
 impl Block for CmdSetSampleLocationsEnableEXTParams {
@@ -2950,9 +2950,9 @@ impl Block for CmdSetSampleLocationsEnableEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_sample_locations_enable_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetSampleLocationsEnableEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_sample_locations_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetSampleLocationsEnableEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetSampleLocationsEnableEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetSampleLocationsEnableEXT, call, it) }
 }
 
 impl Block for CmdSetScissorParams {
@@ -2977,9 +2977,9 @@ impl Block for CmdSetScissorParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_scissor<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetScissorParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_scissor<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetScissorParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetScissor, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetScissor, call, it) }
 }
 
 impl Block for CmdSetScissorWithCountParams {
@@ -3005,9 +3005,9 @@ impl Block for CmdSetScissorWithCountParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_scissor_with_count<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetScissorWithCountParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_scissor_with_count<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetScissorWithCountParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetScissorWithCount, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetScissorWithCount, call, it) }
 }
 
 impl Block for CmdSetShadingRateImageEnableNVParams {
@@ -3027,9 +3027,9 @@ impl Block for CmdSetShadingRateImageEnableNVParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_shading_rate_image_enable_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetShadingRateImageEnableNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_shading_rate_image_enable_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetShadingRateImageEnableNVParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetShadingRateImageEnableNV, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetShadingRateImageEnableNV, call, it) }
 }
 
 impl Block for CmdSetStencilCompareMaskParams {
@@ -3048,9 +3048,9 @@ impl Block for CmdSetStencilCompareMaskParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_stencil_compare_mask<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetStencilCompareMaskParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_stencil_compare_mask<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetStencilCompareMaskParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetStencilCompareMask, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetStencilCompareMask, call, it) }
 }
 
 impl Block for CmdSetStencilOpParams {
@@ -3070,9 +3070,9 @@ impl Block for CmdSetStencilOpParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_stencil_op<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetStencilOpParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_stencil_op<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetStencilOpParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetStencilOp, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetStencilOp, call, it) }
 }
 
 impl Block for CmdSetStencilReferenceParams {
@@ -3091,9 +3091,9 @@ impl Block for CmdSetStencilReferenceParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_stencil_reference<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetStencilReferenceParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_stencil_reference<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetStencilReferenceParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetStencilReference, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetStencilReference, call, it) }
 }
 
 impl Block for CmdSetStencilTestEnableParams {
@@ -3113,9 +3113,9 @@ impl Block for CmdSetStencilTestEnableParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_stencil_test_enable<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetStencilTestEnableParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_stencil_test_enable<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetStencilTestEnableParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetStencilTestEnable, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetStencilTestEnable, call, it) }
 }
 
 impl Block for CmdSetStencilWriteMaskParams {
@@ -3134,9 +3134,9 @@ impl Block for CmdSetStencilWriteMaskParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_stencil_write_mask<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetStencilWriteMaskParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_stencil_write_mask<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetStencilWriteMaskParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetStencilWriteMask, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetStencilWriteMask, call, it) }
 }
 
 impl Block for CmdSetTessellationDomainOriginEXTParams {
@@ -3156,9 +3156,9 @@ impl Block for CmdSetTessellationDomainOriginEXTParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_tessellation_domain_origin_ext<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetTessellationDomainOriginEXTParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_tessellation_domain_origin_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetTessellationDomainOriginEXTParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetTessellationDomainOriginEXT, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetTessellationDomainOriginEXT, call, it) }
 }
 
 impl Block for CmdSetViewportParams {
@@ -3183,9 +3183,9 @@ impl Block for CmdSetViewportParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_viewport<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetViewportParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_viewport<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetViewportParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetViewport, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetViewport, call, it) }
 }
 
 impl Block for CmdSetViewportWScalingEnableNVParams {
@@ -3205,9 +3205,9 @@ impl Block for CmdSetViewportWScalingEnableNVParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_viewport_w_scaling_enable_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetViewportWScalingEnableNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_viewport_w_scaling_enable_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetViewportWScalingEnableNVParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetViewportWScalingEnableNV, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetViewportWScalingEnableNV, call, it) }
 }
 
 impl Block for CmdSetViewportWithCountParams {
@@ -3233,9 +3233,9 @@ impl Block for CmdSetViewportWithCountParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_set_viewport_with_count<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSetViewportWithCountParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_set_viewport_with_count<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetViewportWithCountParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSetViewportWithCount, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSetViewportWithCount, call, it) }
 }
 
 impl Block for CmdSubpassShadingHUAWEIParams {
@@ -3254,9 +3254,9 @@ impl Block for CmdSubpassShadingHUAWEIParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_subpass_shading_huawei<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdSubpassShadingHUAWEIParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_subpass_shading_huawei<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSubpassShadingHUAWEIParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdSubpassShadingHUAWEI, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdSubpassShadingHUAWEI, call, it) }
 }
 
 impl Block for CmdTraceRaysIndirect2KHRParams {
@@ -3275,9 +3275,9 @@ impl Block for CmdTraceRaysIndirect2KHRParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_trace_rays_indirect2_khr<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdTraceRaysIndirect2KHRParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_trace_rays_indirect2_khr<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdTraceRaysIndirect2KHRParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdTraceRaysIndirect2KHR, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdTraceRaysIndirect2KHR, call, it) }
 }
 
 impl Block for CmdTraceRaysNVParams {
@@ -3301,9 +3301,9 @@ impl Block for CmdTraceRaysNVParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_trace_rays_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdTraceRaysNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_trace_rays_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdTraceRaysNVParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdTraceRaysNV, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdTraceRaysNV, call, it) }
 }
 
 impl Block for CmdUpdateBufferParams {
@@ -3329,9 +3329,9 @@ impl Block for CmdUpdateBufferParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_update_buffer<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdUpdateBufferParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_update_buffer<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdUpdateBufferParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdUpdateBuffer, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdUpdateBuffer, call, it) }
 }
 
 impl Block for CmdUpdatePipelineIndirectBufferNVParams {
@@ -3352,9 +3352,9 @@ impl Block for CmdUpdatePipelineIndirectBufferNVParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_update_pipeline_indirect_buffer_nv<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdUpdatePipelineIndirectBufferNVParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_update_pipeline_indirect_buffer_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdUpdatePipelineIndirectBufferNVParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdUpdatePipelineIndirectBufferNV, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdUpdatePipelineIndirectBufferNV, call, it) }
 }
 
 impl Block for CmdWriteBufferMarker2AMDParams {
@@ -3375,9 +3375,9 @@ impl Block for CmdWriteBufferMarker2AMDParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_write_buffer_marker2_amd<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdWriteBufferMarker2AMDParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_write_buffer_marker2_amd<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdWriteBufferMarker2AMDParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdWriteBufferMarker2AMD, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdWriteBufferMarker2AMD, call, it) }
 }
 
 impl Block for CmdWriteBufferMarkerAMDParams {
@@ -3399,9 +3399,9 @@ impl Block for CmdWriteBufferMarkerAMDParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_write_buffer_marker_amd<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdWriteBufferMarkerAMDParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_write_buffer_marker_amd<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdWriteBufferMarkerAMDParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdWriteBufferMarkerAMD, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdWriteBufferMarkerAMD, call, it) }
 }
 
 impl Block for CmdWriteTimestampParams {
@@ -3423,9 +3423,9 @@ impl Block for CmdWriteTimestampParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_write_timestamp<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdWriteTimestampParams) -> Option<&'s [u64]> {
+pub unsafe fn cmd_write_timestamp<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdWriteTimestampParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdWriteTimestamp, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdWriteTimestamp, call, it) }
 }
 
 impl Block for CmdWriteTimestamp2Params {
@@ -3446,9 +3446,9 @@ impl Block for CmdWriteTimestamp2Params {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn cmd_write_timestamp2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &CmdWriteTimestamp2Params) -> Option<&'s [u64]> {
+pub unsafe fn cmd_write_timestamp2<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdWriteTimestamp2Params) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::CmdWriteTimestamp2, call, it) }
+    unsafe { Lines::record(space, ids, Command::CmdWriteTimestamp2, call, it) }
 }
 
 impl Block for QueueSubmitParams {
@@ -3475,9 +3475,9 @@ impl Block for QueueSubmitParams {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn queue_submit<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &QueueSubmitParams) -> Option<&'s [u64]> {
+pub unsafe fn queue_submit<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &QueueSubmitParams) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::QueueSubmit, call, it) }
+    unsafe { Lines::record(space, ids, Command::QueueSubmit, call, it) }
 }
 
 impl Block for QueueSubmit2Params {
@@ -3504,9 +3504,9 @@ impl Block for QueueSubmit2Params {
 ///
 /// As for `Packer::new`.
 #[inline(always)]
-pub unsafe fn queue_submit2<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, call: u64, it: &QueueSubmit2Params) -> Option<&'s [u64]> {
+pub unsafe fn queue_submit2<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &QueueSubmit2Params) -> Option<&'s [u64]> {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Lines::record(stream, ids, Command::QueueSubmit2, call, it) }
+    unsafe { Lines::record(space, ids, Command::QueueSubmit2, call, it) }
 }
 
 /// The commands that have a straight line.

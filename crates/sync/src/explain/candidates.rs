@@ -24,7 +24,7 @@ pub(super) fn candidates(timeline: &Timeline<'_>, explanations: &[(Pair, Explana
     found.extend(ranges(explanations));
     found.extend(barriers(program, first, scope));
     found.extend(subpasses(timeline, pair, first, scope));
-    found.extend(queues(program, first));
+    found.extend(queues(program, first, scope));
     found.extend(host(program, first, scope));
     let mut found: Vec<Fix> = found.into_iter().map(|changes| Fix { changes }).collect();
     found.sort_by_key(Fix::size);
@@ -220,41 +220,45 @@ fn subpasses(timeline: &Timeline<'_>, pair: &Pair, it: &Explanation, scope: Scop
 
 const ATTACHMENTS: u64 = super::passes::ATTACHMENT_ACCESSES;
 
-/// A semaphore from one queue to the other, or to the presentation engine.
-fn queues(program: &Program, it: &Explanation) -> Vec<Vec<Change>> {
+/// A semaphore from one queue to the other, or to or from the presentation engine.
+fn queues(program: &Program, it: &Explanation, scope: Scope) -> Vec<Vec<Change>> {
     let batch = |place: &Place| match place {
         Place::Command(at) => Some(BatchSite { step: at.step, batch: at.batch }),
         Place::Step(_) => None,
     };
-    let after = if it.prior.stage == 0 { ALL_COMMANDS } else { it.prior.stage };
-    let at = if it.at.stage == 0 { ALL_COMMANDS } else { it.at.stage };
+    let (after, at) = (scope.src_stages, scope.dst_stages);
     match (it.prior.lane, it.at.lane, batch(&it.prior.place), batch(&it.at.place)) {
         (Lane::Queue(from), Lane::Queue(to), Some(signal), Some(wait)) if from != to => {
             let add = Change::AddSemaphore { signal, after, wait, at };
             let gate = it.operations.iter().rfind(|op| op.place == it.at.place && it.at.role == Role::Transition);
-            let gate = gate.map(|op| Change::AddBits {
-                site: op.site,
-                bits: Scope { src_stages: ALL_COMMANDS, ..Scope::default() },
-            });
-            let mut found = vec![vec![add.clone()]];
-            found.extend(gate.map(|gate| vec![add, gate]));
-            found
+            let bits = Scope { src_stages: ALL_COMMANDS, ..Scope::default() };
+            let gate = gate.map(|op| Change::AddBits { site: op.site, bits });
+            let both = gate.map(|gate| vec![add.clone(), gate]);
+            std::iter::once(vec![add]).chain(both).collect()
         }
         (Lane::Queue(_), Lane::Presentation, Some(signal), None) => {
             let Place::Step(present) = it.at.place else { return Vec::new() };
             vec![vec![Change::AddPresentWait { signal, after, present }]]
         }
-        (Lane::Presentation, Lane::Queue(_), None, Some(wait)) => {
-            let Place::Step(from) = it.prior.place else { return Vec::new() };
-            let steps = program.steps.iter().enumerate().skip(from as usize + 1);
-            let semaphores = steps.filter_map(|(_, step)| match step {
-                Step::Acquire { image, semaphore, .. } if *image == it.prior.resource => *semaphore,
-                _ => None,
-            });
-            semaphores.map(|semaphore| vec![Change::AddWait { semaphore, wait, at }]).collect()
-        }
+        (Lane::Presentation, Lane::Queue(_), None, Some(wait)) => acquires(program, it, wait, at),
         _ => Vec::new(),
     }
+}
+
+/// Waits for the presentation engine to be done with an image.
+fn acquires(program: &Program, it: &Explanation, wait: BatchSite, at: u64) -> Vec<Vec<Change>> {
+    let Place::Step(from) = it.prior.place else { return Vec::new() };
+    let mut found = Vec::new();
+    for step in program.steps.iter().skip(from as usize) {
+        let Step::Acquire { image, semaphore, fence } = step else { continue };
+        if *image != it.prior.resource {
+            continue;
+        }
+        found.extend(semaphore.map(|semaphore| vec![Change::AddWait { semaphore, wait, at }]));
+        let host = |fence| vec![Change::InsertHostWait { before: wait.step, wait: HostWait::Fence(fence) }];
+        found.extend(fence.map(host));
+    }
+    found
 }
 
 /// The host waits, and what it looks at was made available to it.

@@ -21,6 +21,9 @@ mod surplus;
 mod timeline;
 mod words;
 
+#[cfg(test)]
+mod mutation;
+
 use lavascope_program::{
     Access, CommandBufferId, Found, Place, Program, QueueId, Region, RenderPassId, ResourceId, Scope,
 };

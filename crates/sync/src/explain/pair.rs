@@ -17,6 +17,7 @@ pub(super) struct Pair {
     pub(super) region: Region,
     /// Whether they meet in memory only: as resources whose addresses cannot be compared.
     pub(super) is_alias: bool,
+    pub(super) is_covered: bool,
 }
 
 pub(super) fn used<'t>(timeline: &'t Timeline<'_>, moment: usize, used: usize) -> (&'t Moment, &'t Used) {
@@ -25,7 +26,8 @@ pub(super) fn used<'t>(timeline: &'t Timeline<'_>, moment: usize, used: usize) -
     (it, &uses[used])
 }
 
-/// The pairs of accesses of a hazard that nothing makes safe; first the one that happens first.
+/// The pairs of accesses of a hazard that nothing makes safe; first the one that happens first. Should all of them seem
+/// safe, they are all given: the hazard is there.
 pub(super) fn pairs(timeline: &Timeline<'_>, found: &Found) -> Vec<Pair> {
     let (at_writes, prior_writes) = writes(found.kind);
     let meet = timeline.addresses.ranges(found.resource, &found.region);
@@ -36,17 +38,19 @@ pub(super) fn pairs(timeline: &Timeline<'_>, found: &Found) -> Vec<Pair> {
         }
         for prior in accesses(timeline).filter(|it| it.0.place == found.prior && it.1.is_write() == prior_writes) {
             if prior.2.0 < at.2.0 {
-                all.extend(unsafe_piece(timeline, prior, at, &meet, &found.region));
+                all.extend(pair_of(timeline, prior, at, &meet, &found.region));
             }
         }
     }
+    let has_unsafe = all.iter().any(|it| !it.is_covered);
+    all.retain(|it| it.is_covered != has_unsafe);
     all
 }
 
 type Access<'t> = (&'t Moment, &'t Used, (usize, usize));
 
-/// The first piece of the earlier access on which the later one is not safe.
-fn unsafe_piece(
+/// The two accesses on the first piece of the earlier one on which the later one is not safe, or else on the first.
+fn pair_of(
     timeline: &Timeline<'_>,
     prior: Access<'_>,
     at: Access<'_>,
@@ -60,9 +64,16 @@ fn unsafe_piece(
         let aliased = timeline.addresses.aliased(at.1.resource, meet);
         pieces = cut(&own, &aliased.into_iter().map(|it| it.1).collect::<Vec<_>>());
     }
-    let pair = |piece| Pair { prior: prior.2, at: at.2, piece, region: region.clone(), is_alias };
-    let pieces = pieces.into_iter().flat_map(|it| split(timeline, it));
-    pieces.map(pair).find(|it| !follow(timeline, it, Want::Verdict).is_covered)
+    let mut first = None;
+    for piece in pieces.into_iter().flat_map(|it| split(timeline, it)) {
+        let mut pair = Pair { prior: prior.2, at: at.2, piece, region: region.clone(), is_alias, is_covered: false };
+        pair.is_covered = follow(timeline, &pair, Want::Verdict).is_covered;
+        if !pair.is_covered {
+            return Some(pair);
+        }
+        first.get_or_insert(pair);
+    }
+    first
 }
 
 fn accesses<'t>(timeline: &'t Timeline<'_>) -> impl Iterator<Item = Access<'t>> {
@@ -133,7 +144,8 @@ pub(super) fn neighbors(timeline: &Timeline<'_>) -> Vec<Neighbors> {
         }
         let pieces = cut(&ranges(timeline, last.1), &own).into_iter().flat_map(|it| split(timeline, it));
         let is_covered = pieces.map(|piece| {
-            let pair = Pair { prior: last.2, at: at.2, piece, region: at.1.region.clone(), is_alias: false };
+            let region = at.1.region.clone();
+            let pair = Pair { prior: last.2, at: at.2, piece, region, is_alias: false, is_covered: false };
             follow(timeline, &pair, Want::Verdict).is_covered
         });
         let is_covered = is_covered.fold(true, |all, it| all && it);

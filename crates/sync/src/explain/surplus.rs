@@ -78,13 +78,13 @@ pub fn over_synchronized(program: &Program, budget: Budget) -> OverSynchronizati
 
 /// Whether a dependency may go altogether: layout transitions do more than order.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Whole {
+pub(super) enum Whole {
     Removable,
     Needed,
 }
 
 /// Everything that can be made less, with its masks.
-fn sites(program: &Program) -> Vec<(Site, Scope, Whole)> {
+pub(super) fn sites(program: &Program) -> Vec<(Site, Scope, Whole)> {
     let mut found = Vec::new();
     for (index, buffer) in program.command_buffers.iter().enumerate() {
         for (command, it) in buffer.commands.iter().enumerate() {
@@ -154,7 +154,7 @@ fn command_sites(command: &Command, buffer: CommandBufferId, index: u32, found: 
 }
 
 /// The program without something; places stay what they were.
-fn without(program: &Program, site: Site, what: Removal) -> Option<Program> {
+pub(super) fn without(program: &Program, site: Site, what: Removal) -> Option<Program> {
     let mut changed = program.clone();
     match what {
         Removal::Bits(bits) => edit(&mut changed, site, &mut |scope| *scope = minus(*scope, bits))?,
@@ -202,7 +202,7 @@ fn minus(left: Scope, right: Scope) -> Scope {
 }
 
 /// Every bit of some masks by itself.
-fn single_bits(scope: Scope) -> Vec<Scope> {
+pub(super) fn single_bits(scope: Scope) -> Vec<Scope> {
     let bits = |mask: u64| (0..64).map(|it| 1_u64 << it).filter(move |it| mask & it != 0);
     let none = Scope::default;
     let all = bits(scope.src_stages).map(|it| Scope { src_stages: it, ..none() });

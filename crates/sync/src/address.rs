@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use lavascope_abi::FORMATS;
+use lavascope_abi::{FORMATS, Format, ImageAspectFlags};
 use lavascope_program::{
     Area, Binding, Components, Image, ImageRegion, MemoryId, Region, Resource, ResourceId, ResourceKind, Tiling,
 };
@@ -222,36 +222,74 @@ fn texel_size(image: &Image) -> u64 {
     desc.map_or(1, |it| u64::from(it.block_size)).max(1)
 }
 
+/// One aspect of an image, or one of its planes.
+#[derive(Clone, Copy)]
+struct Aspect {
+    bit: u32,
+    /// By what a plane is smaller than the image.
+    divisors: [u32; 3],
+}
+
 /// The aspects of an image, in the order of their addresses.
-fn aspects(image: &Image) -> Vec<u32> {
-    use lavascope_abi::{Format, ImageAspectFlags};
+fn aspects(image: &Image) -> Vec<Aspect> {
+    let whole = |bit: ImageAspectFlags| Aspect { bit: bit.0, divisors: [1; 3] };
     match image.format {
         Format::D16_UNORM_S8_UINT | Format::D24_UNORM_S8_UINT | Format::D32_SFLOAT_S8_UINT => {
-            vec![ImageAspectFlags::DEPTH.0, ImageAspectFlags::STENCIL.0]
+            vec![whole(ImageAspectFlags::DEPTH), whole(ImageAspectFlags::STENCIL)]
         }
-        Format::D16_UNORM | Format::X8_D24_UNORM_PACK32 | Format::D32_SFLOAT => vec![ImageAspectFlags::DEPTH.0],
-        Format::S8_UINT => vec![ImageAspectFlags::STENCIL.0],
-        _ => vec![ImageAspectFlags::COLOR.0],
+        Format::D16_UNORM | Format::X8_D24_UNORM_PACK32 | Format::D32_SFLOAT => vec![whole(ImageAspectFlags::DEPTH)],
+        Format::S8_UINT => vec![whole(ImageAspectFlags::STENCIL)],
+        format => match FORMATS.iter().find(|it| it.format == format).map_or(&[][..], |it| it.planes) {
+            [] | [_] => vec![whole(ImageAspectFlags::COLOR)],
+            planes => planes
+                .iter()
+                .zip([ImageAspectFlags::PLANE_0, ImageAspectFlags::PLANE_1, ImageAspectFlags::PLANE_2])
+                .map(|(it, bit)| Aspect { bit: bit.0, divisors: [it.width_divisor, it.height_divisor, 1] })
+                .collect(),
+        },
     }
 }
 
-fn texels_of_mip(image: &Image, mip: u32) -> u64 {
-    image.extent_of_mip(mip).iter().map(|it| u64::from(*it)).product()
-}
+impl Aspect {
+    /// The color of an image with planes is all of them.
+    fn is_in(&self, mask: u32) -> bool {
+        const PLANES: u32 = ImageAspectFlags::PLANE_0.0 | ImageAspectFlags::PLANE_1.0 | ImageAspectFlags::PLANE_2.0;
+        let is_color = mask & ImageAspectFlags::COLOR.0 != 0 && self.bit & PLANES != 0;
+        mask & self.bit != 0 || is_color
+    }
 
-/// Texels of one aspect.
-fn texels_of_aspect(image: &Image) -> u64 {
-    (0..image.mips).map(|it| texels_of_mip(image, it)).sum::<u64>() * u64::from(image.layers)
+    fn extent(&self, image: &Image, mip: u32) -> [u32; 3] {
+        let extent = image.extent_of_mip(mip);
+        std::array::from_fn(|it| extent[it].div_ceil(self.divisors[it].max(1)))
+    }
+
+    fn texels_of_mip(&self, image: &Image, mip: u32) -> u64 {
+        self.extent(image, mip).iter().map(|it| u64::from(*it)).product()
+    }
+
+    fn texels(&self, image: &Image) -> u64 {
+        (0..image.mips).map(|it| self.texels_of_mip(image, it)).sum::<u64>() * u64::from(image.layers)
+    }
+
+    /// Where a subresource begins inside the aspect.
+    fn subresource(&self, image: &Image, mip: u32, layer: u32) -> u64 {
+        let mips: u64 = (0..mip).map(|it| self.texels_of_mip(image, it)).sum::<u64>() * u64::from(image.layers);
+        mips + u64::from(layer) * self.texels_of_mip(image, mip)
+    }
 }
 
 fn texels(image: &Image) -> u64 {
-    texels_of_aspect(image) * aspects(image).len() as u64
+    aspects(image).iter().map(|it| it.texels(image)).sum()
 }
 
-/// Where a subresource begins.
-fn subresource(image: &Image, aspect: usize, mip: u32, layer: u32) -> u64 {
-    let mips: u64 = (0..mip).map(|it| texels_of_mip(image, it)).sum::<u64>() * u64::from(image.layers);
-    aspect as u64 * texels_of_aspect(image) + mips + u64::from(layer) * texels_of_mip(image, mip)
+/// The aspects of an image, with where each begins.
+fn placed_aspects(image: &Image) -> Vec<(Aspect, u64)> {
+    let mut base = 0;
+    let mut place = |it: Aspect| {
+        base += it.texels(image);
+        (it, base - it.texels(image))
+    };
+    aspects(image).into_iter().map(&mut place).collect()
 }
 
 fn image_ranges(image: &Image, region: &ImageRegion) -> Vec<Range<u64>> {
@@ -261,14 +299,11 @@ fn image_ranges(image: &Image, region: &ImageRegion) -> Vec<Range<u64>> {
         _ if range.is_empty() => {}
         _ => found.push(range),
     };
-    for (index, aspect) in aspects(image).into_iter().enumerate() {
-        if region.aspects & aspect == 0 {
-            continue;
-        }
+    for (aspect, first) in placed_aspects(image).into_iter().filter(|it| it.0.is_in(region.aspects)) {
         for mip in region.mips.start..region.mips.end.min(image.mips) {
             for layer in region.layers.start..region.layers.end.min(image.layers) {
-                let base = subresource(image, index, mip, layer);
-                area_ranges(image.extent_of_mip(mip), region.area, base, &mut add);
+                let base = first + aspect.subresource(image, mip, layer);
+                area_ranges(aspect.extent(image, mip), region.area, base, &mut add);
             }
         }
     }
@@ -300,18 +335,18 @@ fn area_ranges(extent: [u32; 3], area: Option<Area>, base: u64, add: &mut impl F
 /// A range of texels in the words of the API: a region for each row, slice or subresource.
 fn image_regions(image: &Image, range: Range<u64>, components: Components) -> Vec<Region> {
     let mut found = Vec::new();
-    for (index, aspect) in aspects(image).into_iter().enumerate() {
+    for (aspect, first) in placed_aspects(image) {
         for mip in 0..image.mips {
             for layer in 0..image.layers {
-                let base = subresource(image, index, mip, layer);
-                let size = texels_of_mip(image, mip);
+                let base = first + aspect.subresource(image, mip, layer);
+                let size = aspect.texels_of_mip(image, mip);
                 let part = range.start.max(base)..range.end.min(base + size);
                 if part.is_empty() {
                     continue;
                 }
                 let region = |area| {
                     Region::Image(ImageRegion {
-                        aspects: aspect,
+                        aspects: aspect.bit,
                         mips: mip..mip + 1,
                         layers: layer..layer + 1,
                         area,
@@ -321,7 +356,7 @@ fn image_regions(image: &Image, range: Range<u64>, components: Components) -> Ve
                 if part == (base..base + size) {
                     found.push(region(None));
                 } else {
-                    let areas = areas(image.extent_of_mip(mip), part.start - base..part.end - base);
+                    let areas = areas(aspect.extent(image, mip), part.start - base..part.end - base);
                     found.extend(areas.into_iter().map(|it| region(Some(it))));
                 }
             }

@@ -6,6 +6,7 @@
 //! Spec: "Render Pass", "Subpass Dependencies" in particular.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_program::{
@@ -215,8 +216,8 @@ impl Executor<'_> {
         };
         self.instance = Some(Instance { begin, kind: Kind::Rendering(rendering.clone(), outside) });
         if !rendering.is_resuming {
-            let loads: Vec<Use<'_>> =
-                rendering.attachments.iter().filter_map(|it| load_of(it, rendering.area)).collect();
+            let inside = Inside { area: rendering.area, view_mask: rendering.view_mask };
+            let loads: Vec<Use<'_>> = rendering.attachments.iter().flat_map(|it| load_of(it, inside)).collect();
             self.uses(tag, &loads);
         }
     }
@@ -224,12 +225,12 @@ impl Executor<'_> {
     pub(crate) fn end_rendering(&mut self, tag: Tag) {
         let Some(Instance { begin, kind: Kind::Rendering(rendering, outside) }) = self.instance.take() else { return };
         if !rendering.is_suspending {
-            let area = rendering.area;
+            let inside = Inside { area: rendering.area, view_mask: rendering.view_mask };
             let empty = Box::new(Clock::default());
             self.instance = Some(Instance { begin, kind: Kind::Rendering(rendering.clone(), empty) });
             let resolved = rendering.attachments.iter().filter(|it| it.resolve.is_some());
-            self.uses(tag, &resolved.flat_map(|it| resolve_of(it, area)).collect::<Vec<_>>());
-            let stores: Vec<Use<'_>> = rendering.attachments.iter().filter_map(|it| store_of(it, area)).collect();
+            self.uses(tag, &resolved.flat_map(|it| resolve_of(it, inside)).collect::<Vec<_>>());
+            let stores: Vec<Use<'_>> = rendering.attachments.iter().flat_map(|it| store_of(it, inside)).collect();
             self.uses(tag + 2, &stores);
             self.instance = None;
         }
@@ -358,6 +359,12 @@ impl Pass {
         ended.map(|(_, it)| (it.begin, it.end)).collect()
     }
 
+    /// What the current subpass touches of its attachments.
+    fn inside(&self) -> Inside {
+        let view_mask = self.pass.subpasses.get(self.subpass).map_or(0, |it| it.view_mask);
+        Inside { area: self.area, view_mask }
+    }
+
     /// The load operations of attachments that are used first in the current subpass.
     fn loads(&self) -> Vec<Use<'static>> {
         let mut found = Vec::new();
@@ -368,7 +375,8 @@ impl Pass {
             let Some(view) = self.views.get(index) else { continue };
             for part in parts(it.kind) {
                 let op = if part == AttachmentKind::Stencil { it.stencil_load } else { it.load };
-                found.extend(load(part, op).map(|usage| attachment_use(view, part, self.area, usage, Order::Load)));
+                let usage = load(part, op).into_iter();
+                found.extend(usage.flat_map(|it| attachment_uses(view, part, self.inside(), it, Order::Load)));
             }
         }
         found
@@ -384,7 +392,8 @@ impl Pass {
             let Some(view) = self.views.get(index) else { continue };
             for part in parts(it.kind) {
                 let op = if part == AttachmentKind::Stencil { it.stencil_store } else { it.store };
-                found.extend(store(part, op).map(|usage| attachment_use(view, part, self.area, usage, Order::Last)));
+                let usage = store(part, op).into_iter();
+                found.extend(usage.flat_map(|it| attachment_uses(view, part, self.inside(), it, Order::Last)));
             }
         }
         found
@@ -408,7 +417,8 @@ impl Pass {
                 let usage = TABLES.usage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0, access.0);
                 for part in parts(it.kind) {
                     let order = if access == AccessFlags2::COLOR_ATTACHMENT_READ { Order::Last } else { Order::None };
-                    found.extend(usage.map(|usage| attachment_use(view, part, self.area, usage, order)));
+                    let usage = usage.into_iter();
+                    found.extend(usage.flat_map(|it| attachment_uses(view, part, self.inside(), it, order)));
                 }
             }
         }
@@ -508,32 +518,62 @@ fn store(kind: AttachmentKind, op: StoreOp) -> Option<Usage> {
     }
 }
 
-/// One aspect of an attachment, inside the render area.
-fn attachment_use(view: &AttachmentView, part: AttachmentKind, area: Area, usage: Usage, order: Order) -> Use<'static> {
+/// What part of an attachment is touched: inside the render area, and with multiview in the layers of the views.
+#[derive(Clone, Copy)]
+struct Inside {
+    area: Area,
+    view_mask: u32,
+}
+
+impl Inside {
+    /// The layers of a view that are touched.
+    fn layers(self, layers: &Range<u32>) -> Vec<Range<u32>> {
+        if self.view_mask == 0 {
+            return Some(layers.clone()).into_iter().collect();
+        }
+        let views = (0..32).filter(|it| self.view_mask >> it & 1 != 0).map(|it| layers.start + it);
+        views.filter(|it| *it < layers.end).map(|it| it..it + 1).collect()
+    }
+}
+
+/// One aspect of an attachment, in one run of layers each.
+fn attachment_uses(
+    view: &AttachmentView,
+    part: AttachmentKind,
+    inside: Inside,
+    usage: Usage,
+    order: Order,
+) -> Vec<Use<'static>> {
     use lavascope_abi::ImageAspectFlags;
     let aspect = match part {
         AttachmentKind::Depth => ImageAspectFlags::DEPTH.0,
         AttachmentKind::Stencil => ImageAspectFlags::STENCIL.0,
         AttachmentKind::Color | AttachmentKind::DepthStencil => view.region.aspects,
     };
-    let region = ImageRegion { aspects: view.region.aspects & aspect, area: Some(area), ..view.region.clone() };
-    Use { resource: view.resource, region: Cow::Owned(Region::Image(region)), usage, order }
+    let of_layers = |layers| {
+        let aspects = view.region.aspects & aspect;
+        let region = ImageRegion { aspects, layers, area: Some(inside.area), ..view.region.clone() };
+        Use { resource: view.resource, region: Cow::Owned(Region::Image(region)), usage, order }
+    };
+    inside.layers(&view.region.layers).into_iter().map(of_layers).collect()
 }
 
-fn load_of(it: &RenderingAttachment, area: Area) -> Option<Use<'static>> {
-    Some(attachment_use(&it.view, it.kind, area, load(it.kind, it.load)?, Order::Load))
+fn load_of(it: &RenderingAttachment, inside: Inside) -> Vec<Use<'static>> {
+    let usage = load(it.kind, it.load).into_iter();
+    usage.flat_map(|usage| attachment_uses(&it.view, it.kind, inside, usage, Order::Load)).collect()
 }
 
-fn store_of(it: &RenderingAttachment, area: Area) -> Option<Use<'static>> {
-    Some(attachment_use(&it.view, it.kind, area, store(it.kind, it.store)?, Order::Last))
+fn store_of(it: &RenderingAttachment, inside: Inside) -> Vec<Use<'static>> {
+    let usage = store(it.kind, it.store).into_iter();
+    usage.flat_map(|usage| attachment_uses(&it.view, it.kind, inside, usage, Order::Last)).collect()
 }
 
-fn resolve_of(it: &RenderingAttachment, area: Area) -> Vec<Use<'static>> {
+fn resolve_of(it: &RenderingAttachment, inside: Inside) -> Vec<Use<'static>> {
     let stage = PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0;
     let read = TABLES.usage(stage, AccessFlags2::COLOR_ATTACHMENT_READ.0);
     let write = TABLES.usage(stage, AccessFlags2::COLOR_ATTACHMENT_WRITE.0);
-    let from = read.map(|usage| attachment_use(&it.view, it.kind, area, usage, Order::Last));
-    let to = it.resolve.as_ref().zip(write);
-    let to = to.map(|(resolve, usage)| attachment_use(&resolve.view, it.kind, area, usage, Order::None));
-    from.into_iter().chain(to).collect()
+    let from = read.into_iter().flat_map(|usage| attachment_uses(&it.view, it.kind, inside, usage, Order::Last));
+    let to = it.resolve.as_ref().zip(write).into_iter();
+    let to = to.flat_map(|(resolve, usage)| attachment_uses(&resolve.view, it.kind, inside, usage, Order::None));
+    from.chain(to).collect()
 }

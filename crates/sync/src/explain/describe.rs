@@ -4,7 +4,7 @@ use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_program::{Place, Scope};
 
 use super::element::{Element, From};
-use super::follow::{Follower, Held, View, Want};
+use super::follow::{Follower, Held, Part, View, Want};
 use super::known::Known;
 use super::timeline::{Happens, Moment, semaphore_scope};
 use super::words::{access_names, region_text, stage_names};
@@ -14,7 +14,8 @@ use crate::usage::{PRESENT, Stages, TABLES, TRANSITION_WRITE, Usage, access_memb
 
 impl Follower<'_> {
     /// Keeps what a dependency did; not of those before the access, unless they came too early.
-    pub(super) fn note(&mut self, moment: &Moment, element: &Element, view: &View, held: Held, is_gate: bool) {
+    pub(super) fn note(&mut self, moment: &Moment, element: &Element, view: &View, held: Held, part: Part) {
+        let is_gate = part == Part::Gate;
         if self.want == Want::Verdict {
             return;
         }
@@ -134,7 +135,7 @@ impl Follower<'_> {
             return;
         }
         let moment = &self.timeline.moments[self.pair.prior.0];
-        for gate in self.prior.gates.clone() {
+        for gate in self.prior.second.clone() {
             let missing = Scope { src_stages: 0, src_access: 0, ..self.missing(&gate, false) };
             let has_target = self.target.is_in(true, gate.scope.dst, gate.scope.dst_usages);
             let mut gaps = Vec::new();
@@ -213,7 +214,7 @@ impl Follower<'_> {
             let is_own = from.iter().any(|it| self.timeline.moments[*it].queue == self.prior_queue);
             gaps.push(if is_own { Gap::SignaledBeforeAccess } else { Gap::OtherQueue });
         } else if self.at_queue == self.timeline.host() {
-            if self.prior.is_write() && !learned.host_available {
+            if self.prior.is_write() && !learned.host.has(self.at.usage) {
                 gaps.push(Gap::DestinationStage);
                 missing.dst_stages = PipelineStageFlags2::HOST.0;
                 missing.dst_access = TABLES.usages[usize::from(self.at.usage.0)].access;
@@ -265,7 +266,7 @@ impl Follower<'_> {
             };
             let mut gaps = vec![Gap::NeverWaited];
             let mut missing = Scope::default();
-            let stages = scope::source(given, self.flags(moment.queue));
+            let stages = scope::signal(given, self.flags(moment.queue));
             if !stages.has(TABLES.stage(self.prior.usage)) {
                 gaps.insert(0, Gap::SourceStage);
                 missing.src_stages = source_bit(self.prior.usage);

@@ -3,15 +3,25 @@
 
 use std::collections::{HashMap, HashSet};
 
+use lavascope_program::ResourceId;
+
 use super::element::{Element, From};
 use super::known::{Known, Marks, only, only_usage};
 use super::pair::{Pair, used};
-use super::timeline::{Completion, Happens, Moment, Timeline, Used};
+use super::timeline::{Completion, Happens, Moment, Resumption, Timeline, Used};
 use super::{Operation, Role};
 use crate::device::all_stages;
 use crate::order;
 use crate::scope;
 use crate::usage::{Stages, TABLES, TRANSITION, TRANSITION_WRITE, Usages};
+
+/// What a dependency is to the two accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Between,
+    /// The later access is a layout transition, and this is what it comes after.
+    Gate,
+}
 
 /// What is asked of the follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +58,9 @@ pub(super) fn follow(timeline: &Timeline<'_>, pair: &Pair, want: Want) -> Follow
         signaled: vec![Known::default(); timeline.program.queues.len()],
         host: Known::default(),
         submits: HashMap::new(),
+        presented: HashMap::new(),
         pass: None,
+        suspended: vec![Marks::default(); timeline.program.queues.len()],
         is_gated: false,
         before_barrier: None,
         now: 0,
@@ -109,7 +121,11 @@ pub(super) struct Follower<'t> {
     signaled: Vec<Known>,
     pub(super) host: Known,
     submits: HashMap<usize, Known>,
+    /// What the presentation of an image came after.
+    presented: HashMap<ResourceId, Known>,
     pass: Option<OpenPass>,
+    /// By queue: what was known inside rendering when it ended, perhaps to be resumed.
+    suspended: Vec<Marks>,
     /// Whether the first scope of the later layout transition has the earlier access.
     is_gated: bool,
     /// What was known before the barrier that the later layout transition is part of.
@@ -163,13 +179,28 @@ impl<'t> Follower<'t> {
         }
         let queue = usize::from(moment.queue);
         match &moment.what {
-            Happens::Uses(_) => {}
+            Happens::Uses(uses) => self.present(moment, uses),
             Happens::Depends(elements) => self.depend(moment, elements),
             Happens::SetsEvent { .. } => drop(self.sets.insert(self.now, self.marks_with_passed(queue))),
             Happens::PassBegins => {
                 let outside = self.marks[queue];
                 let scope = self.marks_with_passed(queue);
                 self.pass = Some(OpenPass { begin: self.now, outside, scope, subpass: None, ended: Vec::new() });
+            }
+            Happens::RenderingBegins { instance, resumption } => {
+                let (outside, scope) = (self.marks[queue], self.marks_with_passed(queue));
+                let ended = Vec::new();
+                self.pass = Some(OpenPass { begin: *instance, outside, scope, subpass: Some(*instance), ended });
+                if *resumption == Resumption::Resumed {
+                    self.marks[queue] = self.suspended.get(queue).copied().unwrap_or_default();
+                }
+            }
+            Happens::RenderingEnds => {
+                if let Some(slot) = self.suspended.get_mut(queue) {
+                    *slot = self.marks[queue];
+                }
+                self.end_subpass(queue);
+                self.end_pass(moment, &[]);
             }
             Happens::SubpassBegins(elements) => self.begin_subpass(moment, elements),
             Happens::SubpassEnds => self.end_subpass(queue),
@@ -180,7 +211,7 @@ impl<'t> Follower<'t> {
             Happens::BatchBegins => self.begin_batch(moment),
             Happens::Waits { signal, stages, part } => self.wait(moment, *signal, *stages, *part),
             Happens::Signals { stages, .. } => {
-                let stages = scope::source(*stages, self.flags(moment.queue));
+                let stages = scope::signal(*stages, self.flags(moment.queue));
                 self.signal(moment, stages);
             }
             Happens::Completes(completion) => {
@@ -188,7 +219,7 @@ impl<'t> Follower<'t> {
                 known.join(self.signaled[queue]);
                 self.known.insert(self.now, known);
                 if *completion == Completion::Fence {
-                    self.signaled[queue] = Known { host_happened: false, host_available: false, ..known };
+                    self.signaled[queue] = known.on_device();
                 }
             }
             Happens::HostLearns(from) => self.host_learns(moment, from),
@@ -196,7 +227,8 @@ impl<'t> Follower<'t> {
             Happens::Acquires(image) => {
                 let is_over =
                     self.prior_queue == moment.queue && self.pair.prior.0 < self.now && self.prior.resource == *image;
-                let known = Known { happened: is_over, available: is_over, ..Known::default() };
+                let mut known = Known { happened: is_over, available: is_over, ..Known::default() };
+                known.join(self.presented.get(image).copied().unwrap_or_default());
                 self.known.insert(self.now, known);
             }
         }
@@ -207,7 +239,7 @@ impl<'t> Follower<'t> {
         if self.prior.role == Role::Transition {
             let marks = &mut self.marks[usize::from(queue)];
             let addresses = &self.timeline.addresses;
-            for gate in self.prior.gates.iter().filter(|it| is_about(addresses, it, self.pair)) {
+            for gate in self.prior.second.iter().filter(|it| is_about(addresses, it, self.pair)) {
                 marks.available = marks.available.union(gate.scope.dst);
                 let is_alias = self.pair.is_alias;
                 let usages = if is_alias { gate.scope.dst_everywhere } else { gate.scope.dst_usages };
@@ -216,10 +248,25 @@ impl<'t> Follower<'t> {
             self.own_gates();
         }
         if queue == self.timeline.host() {
-            self.host.join(Known { happened: true, available: true, host_happened: true, host_available: true });
+            self.host.join(Known { happened: true, available: true, ..Known::default() });
             let host = self.host;
             self.marks[usize::from(queue)].wait(host, scope::host());
         }
+    }
+
+    /// Who acquires an image comes after what its presentation came after.
+    fn present(&mut self, moment: &Moment, uses: &[Used]) {
+        for it in uses.iter().filter(|it| it.role == Role::Present) {
+            let known = self.known_to_present(it, moment.submitted);
+            self.presented.entry(it.resource).or_default().join(known);
+        }
+    }
+
+    fn known_to_present(&self, it: &Used, submitted: Option<usize>) -> Known {
+        let host = submitted.and_then(|it| self.submits.get(&it));
+        let mut known = Known::default();
+        it.signals.iter().filter_map(|it| self.known.get(it)).chain(host).for_each(|it| known.join(*it));
+        known
     }
 
     pub(super) fn flags(&self, queue: u8) -> u32 {
@@ -286,10 +333,29 @@ impl<'t> Follower<'t> {
     fn depend(&mut self, moment: &Moment, elements: &[Element]) {
         let elements = self.merged(elements);
         self.before_barrier = Some(self.marks[usize::from(moment.queue)]).filter(|_| self.pair.at.0 == self.now + 1);
+        self.look_at_gates(moment);
         let held: Vec<Held> = elements.iter().map(|it| self.look(moment, it)).collect();
         for (element, held) in elements.iter().zip(held) {
             self.take_effect(moment.queue, element, held);
         }
+    }
+
+    /// What the first scope of the later layout transition has, which comes next.
+    fn look_at_gates(&mut self, moment: &Moment) {
+        if self.at.role != Role::Transition || self.pair.at.0 != self.now + 1 {
+            return;
+        }
+        for gate in self.merged(&self.at.gates) {
+            let Some(view) = self.view(moment.queue, &gate) else { continue };
+            let held = self.held(&gate, &view);
+            self.is_gated |= held.is_held || self.is_held_by_alias(&gate, &view, held);
+            self.note(moment, &gate, &view, held, Part::Gate);
+        }
+    }
+
+    fn is_gate(&self, element: &Element) -> bool {
+        let is_same = |it: &Element| it.site == element.site && it.from == element.from;
+        self.at.role == Role::Transition && self.pair.at.0 == self.now + 1 && self.at.gates.iter().any(is_same)
     }
 
     /// In version 1, dependencies about the followed memory have each other's accesses.
@@ -317,14 +383,22 @@ impl<'t> Follower<'t> {
         if let From::Set(set) = element.from {
             self.waited.insert(set);
         }
-        let is_gate = self.at.role == Role::Transition
-            && self.pair.at.0 == self.now + 1
-            && self.at.gates.iter().any(|it| it.site == element.site && it.from == element.from);
-        if is_gate {
-            self.is_gated |= held.is_held || self.is_held_by_alias(element, &view, held);
+        if !self.is_gate(element) {
+            self.note(moment, element, &view, held, Part::Between);
         }
-        self.note(moment, element, &view, held, is_gate);
         held
+    }
+
+    /// Whether a dependency is about the memory as the later access names it, which is not how the earlier one did.
+    fn is_about_later_name(&self, element: &Element) -> bool {
+        let Some(about) = element.about.as_ref().filter(|_| self.pair.is_alias && !element.is_transition) else {
+            return false;
+        };
+        let addresses = &self.timeline.addresses;
+        let aliased = addresses.aliased(about.resource, &addresses.ranges(about.resource, &about.region));
+        let piece = &self.pair.piece;
+        about.resource == self.at.resource
+            && aliased.iter().any(|(_, it)| it.start <= piece.start && piece.end <= it.end)
     }
 
     /// The first scope of a dependency on another resource in the same memory has what is in it of everything.
@@ -334,6 +408,7 @@ impl<'t> Follower<'t> {
     }
 
     fn take_effect(&mut self, queue: u8, element: &Element, held: Held) {
+        let is_by_own_name = held.is_chained && self.is_about_later_name(element);
         let marks = &mut self.marks[usize::from(queue)];
         if !self.prior.is_write() {
             if held.is_held {
@@ -344,6 +419,10 @@ impl<'t> Follower<'t> {
         if held.is_held || held.is_chained {
             marks.available = marks.available.union(element.scope.dst);
         }
+        if is_by_own_name {
+            // What was written by another name and is available becomes visible to accesses by this one.
+            marks.visible = marks.visible.union(element.scope.dst_usages).union(element.scope.dst_everywhere);
+        }
         if held.is_held {
             // A dependency on a resource is not one on another in the same memory.
             let is_other = self.pair.is_alias && element.about.is_some();
@@ -353,6 +432,7 @@ impl<'t> Follower<'t> {
     }
 
     fn begin_subpass(&mut self, moment: &Moment, elements: &[Element]) {
+        self.look_at_gates(moment);
         let held: Vec<Held> = elements.iter().map(|it| self.look(moment, it)).collect();
         if let Some(pass) = &mut self.pass {
             self.marks[usize::from(moment.queue)] = pass.outside;
@@ -373,6 +453,7 @@ impl<'t> Follower<'t> {
     }
 
     fn end_pass(&mut self, moment: &Moment, elements: &[Element]) {
+        self.look_at_gates(moment);
         let held: Vec<Held> = elements.iter().map(|it| self.look(moment, it)).collect();
         if let Some(pass) = self.pass.take() {
             self.marks[usize::from(moment.queue)] = pass.outside;
@@ -401,7 +482,9 @@ impl<'t> Follower<'t> {
         let known = self.known.get(&signal).copied().unwrap_or_default();
         let dst = scope::destination(stages, self.flags(moment.queue));
         self.note_wait(moment, signal, known, (stages, dst), part);
-        self.marks[usize::from(moment.queue)].wait(known, dst);
+        let marks = &mut self.marks[usize::from(moment.queue)];
+        marks.wait(known, dst);
+        marks.visible = marks.visible.union(known.host);
     }
 
     /// What a signal after some stages knows: what they did themselves, and what was ordered before them.
@@ -417,11 +500,10 @@ impl<'t> Follower<'t> {
     fn signal(&mut self, moment: &Moment, stages: Stages) {
         let queue = usize::from(moment.queue);
         let mut known = self.signal_of(queue, stages);
-        let host = Known { host_happened: false, host_available: false, ..known };
-        self.signaled[queue].join(host);
+        self.signaled[queue].join(known.on_device());
         known.join(self.signaled[queue]);
         if let Some(submit) = moment.submitted.and_then(|it| self.submits.get(&it)) {
-            known.join(Known { host_happened: false, host_available: false, ..*submit });
+            known.join(submit.on_device());
         }
         self.known.insert(self.now, known);
     }
@@ -439,9 +521,7 @@ impl<'t> Follower<'t> {
         if learned.available {
             marks.available = marks.available.union(scope::host());
         }
-        if learned.host_available {
-            marks.visible = marks.visible.union(scope::usages_of(scope::host()));
-        }
+        marks.visible = marks.visible.union(learned.host);
     }
 
     /// The subpass that is open, as accesses name theirs.
@@ -479,9 +559,8 @@ impl<'t> Follower<'t> {
                 self.is_gated || chain.has(TRANSITION)
             }
             Role::Present | Role::Acquire => {
-                let host = self.at_submitted.and_then(|it| self.submits.get(&it));
-                let known = self.at.signals.iter().filter_map(|it| self.known.get(it)).chain(host);
-                self.prior_queue == self.at_queue || known.into_iter().any(|it| it.has(is_write))
+                let known = self.known_to_present(self.at, self.at_submitted);
+                self.prior_queue == self.at_queue || known.has(is_write)
             }
             Role::Command | Role::Load | Role::Store | Role::Resolve | Role::Host => {
                 let marks = &self.marks[usize::from(self.at_queue)];

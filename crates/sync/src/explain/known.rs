@@ -1,5 +1,6 @@
 //! What is known of the followed access: at a point of a queue, and by one who waited.
 
+use crate::clock::Keys;
 use crate::scope;
 use crate::usage::{Stage, Stages, Usage, Usages};
 
@@ -17,11 +18,11 @@ pub(super) struct Marks {
 impl Marks {
     /// What a signal or the end of a batch hands on to whoever waits for it.
     pub(super) fn signal(&self, stages: Stages) -> Known {
+        let host = if stages.0 & scope::host().0 != 0 { scope::usages_of(scope::host()) } else { Usages::default() };
         Known {
             happened: self.happened.0 & stages.0 != 0,
             available: self.available.0 & stages.0 != 0,
-            host_happened: self.happened.0 & scope::host().0 != 0,
-            host_available: self.available.0 & scope::host().0 != 0,
+            host: self.visible.and(host),
         }
     }
 
@@ -42,17 +43,20 @@ impl Marks {
 pub(super) struct Known {
     pub(super) happened: bool,
     pub(super) available: bool,
-    /// For the host, which looks at memory itself.
-    pub(super) host_happened: bool,
-    pub(super) host_available: bool,
+    /// To which accesses of the host it is visible: the host looks at memory itself.
+    pub(super) host: Usages,
 }
 
 impl Known {
     pub(super) fn join(&mut self, other: Known) {
         self.happened |= other.happened;
         self.available |= other.available;
-        self.host_happened |= other.host_happened;
-        self.host_available |= other.host_available;
+        self.host = self.host.union(other.host);
+    }
+
+    /// Without what is visible to the host.
+    pub(super) fn on_device(self) -> Known {
+        Known { host: Usages::default(), ..self }
     }
 
     pub(super) fn has(self, is_write: bool) -> bool {

@@ -7,7 +7,7 @@ use lavascope_program::{
 };
 
 use super::element::{Element, From};
-use super::timeline::{Builder, Happens, Used};
+use super::timeline::{Builder, Happens, Resumption, Used};
 use super::{OperationKind, Role, Site};
 use crate::order::Order;
 use crate::scope::Expanded;
@@ -30,8 +30,12 @@ struct Pass {
     pass: RenderPass,
     views: Vec<AttachmentView>,
     area: Area,
+    /// How many dependencies were given; the implied ones stand behind.
+    given: usize,
     subpass: u32,
     layouts: Vec<i32>,
+    /// The subpass that used each attachment last.
+    users: Vec<Option<u32>>,
 }
 
 pub(super) const ATTACHMENT_ACCESSES: u64 = AccessFlags2::INPUT_ATTACHMENT_READ.0
@@ -49,18 +53,24 @@ impl Instance {
     /// Says of an access where in the instance it is.
     pub(super) fn place(&self, used: &mut Used) {
         used.instance = Some(self.id);
-        if let Kind::Pass(pass) = &self.kind {
-            used.subpass = Some(pass.subpass);
-            used.apart = pass.unordered();
+        match &self.kind {
+            Kind::Pass(pass) => {
+                used.subpass = Some(pass.subpass);
+                used.apart = pass.unordered();
+            }
+            Kind::Rendering(_) => used.subpass = Some(0),
         }
     }
 }
 
 impl Builder<'_> {
     pub(super) fn begin_render_pass(&mut self, id: RenderPassId, views: &[AttachmentView], area: Area) {
-        let Some(pass) = self.program.render_passes.get(id.0 as usize).cloned() else { return };
+        let Some(mut pass) = self.program.render_passes.get(id.0 as usize).cloned() else { return };
+        let given = pass.dependencies.len();
+        add_implied(&mut pass);
         let layouts = pass.attachments.iter().map(|it| it.initial_layout).collect();
-        let pass = Pass { id, pass, views: views.to_vec(), area, subpass: 0, layouts };
+        let users = vec![None; pass.attachments.len()];
+        let pass = Pass { id, pass, views: views.to_vec(), area, given, subpass: 0, layouts, users };
         let moment = self.push(Happens::PassBegins);
         self.instance = Some(Instance { id: moment, kind: Kind::Pass(Box::new(pass)) });
         self.begin_subpass();
@@ -78,13 +88,15 @@ impl Builder<'_> {
         self.end_subpass();
         let flags = self.flags();
         let Some(Instance { kind: Kind::Pass(pass), .. }) = self.instance.take() else { return };
-        let outgoing = (0..=pass.subpass).flat_map(|it| pass.to_outside(it, flags)).collect();
+        let outgoing = pass.dependencies(flags, |it| it.dst.is_none());
         self.push(Happens::PassEnds(outgoing));
         let mut transitions = Vec::new();
         for (index, attachment) in pass.pass.attachments.iter().enumerate() {
-            let Some(last) = pass.last_use(index) else { continue };
+            let Some(last) = last_use(&pass.pass, index) else { continue };
             if pass.layouts[index] != attachment.final_layout {
-                transitions.extend(pass.transition(index, pass.to_outside(last, flags)));
+                let gates = pass.dependencies(flags, |it| it.src == Some(last));
+                let second = pass.dependencies(flags, |it| it.dst.is_none() && pass.is_user(it.src, index));
+                transitions.extend(pass.transition(index, gates, second));
             }
         }
         self.uses(transitions);
@@ -93,8 +105,8 @@ impl Builder<'_> {
     fn begin_subpass(&mut self) {
         let flags = self.flags();
         let Some(Instance { kind: Kind::Pass(pass), .. }) = &mut self.instance else { return };
-        let incoming = pass.incoming(flags);
-        let (transitions, loads) = (pass.transitions(&incoming), pass.loads());
+        let incoming = pass.dependencies(flags, |it| it.dst == Some(pass.subpass));
+        let (transitions, loads) = (pass.transitions(flags), pass.loads());
         self.push(Happens::SubpassBegins(incoming));
         self.uses(transitions);
         self.uses(loads);
@@ -111,7 +123,10 @@ impl Builder<'_> {
     pub(super) fn begin_rendering(&mut self, rendering: &Rendering) {
         let queue = usize::from(self.queue());
         let suspended = self.suspended.get_mut(queue).and_then(Option::take);
-        let id = suspended.filter(|_| rendering.is_resuming).unwrap_or(self.moments.len());
+        let resumed = suspended.filter(|_| rendering.is_resuming);
+        let id = resumed.unwrap_or(self.moments.len());
+        let resumption = if resumed.is_some() { Resumption::Resumed } else { Resumption::New };
+        self.push(Happens::RenderingBegins { instance: id, resumption });
         self.instance = Some(Instance { id, kind: Kind::Rendering(rendering.clone()) });
         if !rendering.is_resuming {
             let loads = rendering.attachments.iter().filter_map(|it| {
@@ -127,114 +142,64 @@ impl Builder<'_> {
         if rendering.is_suspending {
             let queue = usize::from(self.queue());
             self.suspended[queue] = Some(id);
-            self.instance = None;
-            return;
+        } else {
+            let resolves: Vec<Used> = rendering.attachments.iter().flat_map(|it| resolve_of(it, area)).collect();
+            let stores = rendering.attachments.iter().filter_map(|it| {
+                Some(attachment(&it.view, it.kind, area, store(it.kind, it.store)?, Order::Last, Role::Store))
+            });
+            let stores: Vec<Used> = stores.collect();
+            self.uses(resolves);
+            self.uses(stores);
         }
-        let resolves: Vec<Used> = rendering.attachments.iter().flat_map(|it| resolve_of(it, area)).collect();
-        let stores = rendering.attachments.iter().filter_map(|it| {
-            Some(attachment(&it.view, it.kind, area, store(it.kind, it.store)?, Order::Last, Role::Store))
-        });
-        let stores: Vec<Used> = stores.collect();
-        self.uses(resolves);
-        self.uses(stores);
+        self.push(Happens::RenderingEnds);
         self.instance = None;
     }
 }
 
 impl Pass {
-    fn layout_in(&self, subpass: u32, attachment: usize) -> Option<i32> {
-        let it: &Subpass = self.pass.subpasses.get(subpass as usize)?;
-        let all = it.inputs.iter().chain(&it.colors).chain(&it.depth_stencil).chain(&it.depth_stencil_resolve);
-        let mut all = all.copied().chain(it.resolves.iter().map(|it| (it.1, it.2)));
-        all.find(|it| it.0 as usize == attachment).map(|it| it.1)
-    }
-
-    fn subpasses(&self) -> std::ops::Range<u32> {
-        0..self.pass.subpasses.len() as u32
-    }
-
-    fn first_use(&self, attachment: usize) -> Option<u32> {
-        self.subpasses().find(|it| self.layout_in(*it, attachment).is_some())
-    }
-
-    fn last_use(&self, attachment: usize) -> Option<u32> {
-        self.subpasses().rfind(|it| self.layout_in(*it, attachment).is_some())
-    }
-
-    fn dependency(&self, index: Option<u32>, scope: Scope, from: From, flags: u32) -> Element {
-        Element {
+    /// Dependencies, those of a subpass on itself left out.
+    fn dependencies(&self, flags: u32, is_wanted: impl Fn(&SubpassDependency) -> bool) -> Vec<Element> {
+        let all = self.pass.dependencies.iter().enumerate();
+        let wanted = all.filter(|(_, it)| is_wanted(it) && it.src != it.dst);
+        let element = |(index, it): (usize, &SubpassDependency)| Element {
             kind: OperationKind::SubpassDependency,
-            site: Site::Subpass { pass: self.id, dependency: index },
-            given: scope,
-            scope: Expanded::new(scope, flags),
+            site: Site::Subpass { pass: self.id, dependency: (index < self.given).then_some(index as u32) },
+            given: it.scope,
+            scope: Expanded::new(it.scope, flags),
             about: None,
             is_transition: false,
             is_united: false,
-            from,
-        }
-    }
-
-    fn dependencies(
-        &self,
-        which: impl Fn(&SubpassDependency) -> Option<From>,
-        flags: u32,
-    ) -> impl Iterator<Item = Element> {
-        self.pass.dependencies.iter().enumerate().filter_map(move |(index, it)| {
-            which(it).map(|from| self.dependency(Some(index as u32), it.scope, from, flags))
-        })
-    }
-
-    /// What leads to the current subpass.
-    fn incoming(&self, flags: u32) -> Vec<Element> {
-        let own = self.subpass;
-        let into = |it: &SubpassDependency| match it.src {
-            _ if it.dst != Some(own) => None,
-            None => Some(From::Outside),
-            Some(src) => (src < own).then_some(From::Subpass(src)),
+            from: it.src.map_or(From::Outside, From::Subpass),
         };
-        let mut found: Vec<Element> = self.dependencies(into, flags).collect();
-        let begins_with_a_transition = (0..self.pass.attachments.len()).any(|it| {
-            let layout = self.layout_in(own, it);
-            self.first_use(it) == Some(own) && layout != Some(self.pass.attachments[it].initial_layout)
-        });
-        if !found.iter().any(|it| it.from == From::Outside) && begins_with_a_transition {
-            found.push(self.dependency(None, IMPLICIT_FROM_OUTSIDE, From::Outside, flags));
-        }
-        found
+        wanted.map(element).collect()
     }
 
-    /// What leads from a subpass to the outside.
-    fn to_outside(&self, subpass: u32, flags: u32) -> Vec<Element> {
-        let from = From::Subpass(subpass);
-        let out = |it: &SubpassDependency| (it.src == Some(subpass) && it.dst.is_none()).then_some(from);
-        let mut found: Vec<Element> = self.dependencies(out, flags).collect();
-        let ends_with_a_transition = (0..self.pass.attachments.len()).any(|it| {
-            let layout = self.layout_in(subpass, it);
-            self.last_use(it) == Some(subpass) && layout != Some(self.pass.attachments[it].final_layout)
-        });
-        if found.is_empty() && ends_with_a_transition {
-            found.push(self.dependency(None, IMPLICIT_TO_OUTSIDE, from, flags));
-        }
-        found
+    fn is_user(&self, subpass: Option<u32>, attachment: usize) -> bool {
+        subpass.is_some_and(|it| layout_in(&self.pass, it, attachment).is_some())
     }
 
     /// Attachments that change their layout for the current subpass.
-    fn transitions(&mut self, incoming: &[Element]) -> Vec<Used> {
+    fn transitions(&mut self, flags: u32) -> Vec<Used> {
         let mut found = Vec::new();
         for index in 0..self.pass.attachments.len() {
-            let Some(layout) = self.layout_in(self.subpass, index) else { continue };
+            let Some(layout) = layout_in(&self.pass, self.subpass, index) else { continue };
             if layout != self.layouts[index] {
-                found.extend(self.transition(index, incoming.to_vec()));
-                self.layouts[index] = layout;
+                let gates = match self.users[index] {
+                    None => self.dependencies(flags, |it| it.src.is_none() && self.is_user(it.dst, index)),
+                    Some(last) => self.dependencies(flags, |it| it.src == Some(last)),
+                };
+                let second = self.dependencies(flags, |it| it.dst == Some(self.subpass));
+                found.extend(self.transition(index, gates, second));
             }
+            (self.layouts[index], self.users[index]) = (layout, Some(self.subpass));
         }
         found
     }
 
-    fn transition(&self, attachment: usize, gates: Vec<Element>) -> Option<Used> {
+    fn transition(&self, attachment: usize, gates: Vec<Element>, second: Vec<Element>) -> Option<Used> {
         let view = self.views.get(attachment)?;
         let region = Region::Image(view.region.clone());
-        Some(Used { gates, ..Used::new(view.resource, region, TRANSITION_WRITE, Role::Transition) })
+        Some(Used { gates, second, ..Used::new(view.resource, region, TRANSITION_WRITE, Role::Transition) })
     }
 
     /// Earlier subpasses from which no path of dependencies leads to the current one.
@@ -272,7 +237,7 @@ impl Pass {
             let it = &self.pass.attachments[index];
             load(part, if part == AttachmentKind::Stencil { it.stencil_load } else { it.load })
         };
-        self.own_accesses(|it| self.first_use(it) == Some(self.subpass), usage, (Order::Load, Role::Load))
+        self.own_accesses(|it| first_use(&self.pass, it) == Some(self.subpass), usage, (Order::Load, Role::Load))
     }
 
     fn stores(&self) -> Vec<Used> {
@@ -280,7 +245,7 @@ impl Pass {
             let it = &self.pass.attachments[index];
             store(part, if part == AttachmentKind::Stencil { it.stencil_store } else { it.store })
         };
-        self.own_accesses(|it| self.last_use(it) == Some(self.subpass), usage, (Order::Last, Role::Store))
+        self.own_accesses(|it| last_use(&self.pass, it) == Some(self.subpass), usage, (Order::Last, Role::Store))
     }
 
     fn resolves(&self) -> Vec<Used> {
@@ -289,13 +254,52 @@ impl Pass {
         let pairs: Vec<(u32, u32)> = subpass.resolves.iter().map(|it| (it.0, it.1)).chain(depth).collect();
         let mut found = Vec::new();
         for (from, to) in pairs {
-            for (index, usage) in [(from, resolve_usage(false)), (to, resolve_usage(true))] {
+            let both = [(from, resolve_usage(false), Order::Last), (to, resolve_usage(true), Order::None)];
+            for (index, usage, order) in both {
                 let is_own = |it: usize| it == index as usize;
-                found.extend(self.own_accesses(is_own, |_, _| usage, (Order::Last, Role::Resolve)));
+                found.extend(self.own_accesses(is_own, |_, _| usage, (order, Role::Resolve)));
             }
         }
         found
     }
+}
+
+fn layout_in(pass: &RenderPass, subpass: u32, attachment: usize) -> Option<i32> {
+    let it: &Subpass = pass.subpasses.get(subpass as usize)?;
+    let all = it.inputs.iter().chain(&it.colors).chain(&it.depth_stencil).chain(&it.depth_stencil_resolve);
+    let mut all = all.copied().chain(it.resolves.iter().map(|it| (it.1, it.2)));
+    all.find(|it| it.0 as usize == attachment).map(|it| it.1)
+}
+
+fn first_use(pass: &RenderPass, attachment: usize) -> Option<u32> {
+    (0..pass.subpasses.len() as u32).find(|it| layout_in(pass, *it, attachment).is_some())
+}
+
+fn last_use(pass: &RenderPass, attachment: usize) -> Option<u32> {
+    (0..pass.subpasses.len() as u32).rfind(|it| layout_in(pass, *it, attachment).is_some())
+}
+
+/// Adds the dependencies that are implied: from and to the outside, where an attachment changes its layout there and
+/// no dependency is given.
+fn add_implied(pass: &mut RenderPass) {
+    let mut implied = Vec::new();
+    for subpass in 0..pass.subpasses.len() as u32 {
+        let own = Some(subpass);
+        let has = |src, dst| pass.dependencies.iter().any(|it| it.src == src && it.dst == dst);
+        let attachments = || pass.attachments.iter().enumerate();
+        let layout = |it: usize| layout_in(pass, subpass, it);
+        let is_begun =
+            attachments().any(|(index, it)| first_use(pass, index) == own && layout(index) != Some(it.initial_layout));
+        let is_ended =
+            attachments().any(|(index, it)| last_use(pass, index) == own && layout(index) != Some(it.final_layout));
+        if is_begun && !has(None, own) {
+            implied.push(SubpassDependency { src: None, dst: own, scope: IMPLICIT_FROM_OUTSIDE, view_offset: None });
+        }
+        if is_ended && !has(own, None) {
+            implied.push(SubpassDependency { src: own, dst: None, scope: IMPLICIT_TO_OUTSIDE, view_offset: None });
+        }
+    }
+    pass.dependencies.extend(implied);
 }
 
 /// Depth and stencil are loaded and stored each by itself.
@@ -351,9 +355,9 @@ fn attachment(view: &AttachmentView, part: AttachmentKind, area: Area, usage: Us
 
 fn resolve_of(it: &RenderingAttachment, area: Area) -> Vec<Used> {
     let Some(resolve) = &it.resolve else { return Vec::new() };
-    let both = [(&it.view, resolve_usage(false)), (&resolve.view, resolve_usage(true))];
-    let used = |(view, usage): (&AttachmentView, Option<Usage>)| {
-        usage.map(|usage| attachment(view, it.kind, area, usage, Order::Last, Role::Resolve))
+    let both = [(&it.view, resolve_usage(false), Order::Last), (&resolve.view, resolve_usage(true), Order::None)];
+    let used = |(view, usage, order): (&AttachmentView, Option<Usage>, Order)| {
+        usage.map(|usage| attachment(view, it.kind, area, usage, order, Role::Resolve))
     };
     both.into_iter().filter_map(used).collect()
 }

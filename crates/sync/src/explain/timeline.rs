@@ -51,6 +51,12 @@ pub(super) enum Happens {
     /// With what dependencies from elsewhere hand on.
     SubpassBegins(Vec<Element>),
     SubpassEnds,
+    /// Rendering without a render pass; a barrier inside is limited to it.
+    RenderingBegins {
+        instance: usize,
+        resumption: Resumption,
+    },
+    RenderingEnds,
     PassEnds(Vec<Element>),
     Submits,
     BatchBegins,
@@ -74,6 +80,12 @@ pub(super) enum Happens {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Resumption {
+    New,
+    Resumed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Completion {
     Fence,
     Idle,
@@ -92,8 +104,10 @@ pub(super) struct Used {
     pub(super) subpass: Option<u32>,
     /// Subpasses that nothing orders before this one.
     pub(super) apart: Vec<u32>,
-    /// Of a layout transition: the dependencies that it is part of.
+    /// Of a layout transition: the dependencies whose first scopes it comes after,
     pub(super) gates: Vec<Element>,
+    /// and those whose second scopes it comes before.
+    pub(super) second: Vec<Element>,
     /// Of a present: the moments whose signals it waits for.
     pub(super) signals: Vec<usize>,
 }
@@ -110,6 +124,7 @@ impl Used {
             subpass: None,
             apart: Vec::new(),
             gates: Vec::new(),
+            second: Vec::new(),
             signals: Vec::new(),
         }
     }
@@ -497,9 +512,13 @@ impl<'a> Builder<'a> {
             let about = it.about.as_ref().filter(|_| it.is_transition)?;
             // In version 1 all elements about the same memory are one there.
             let is_gate = |gate: &&Element| gate.site == it.site || it.is_united && gate.about.is_some();
-            let gates = elements.iter().filter(is_gate).cloned().collect();
+            let gates: Vec<Element> = elements.iter().filter(is_gate).cloned().collect();
             let (resource, region) = (about.resource, about.region.clone());
-            Some(Used { gates, ..Used::new(resource, region, crate::usage::TRANSITION_WRITE, Role::Transition) })
+            Some(Used {
+                second: gates.clone(),
+                gates,
+                ..Used::new(resource, region, crate::usage::TRANSITION_WRITE, Role::Transition)
+            })
         };
         let transitions: Vec<Used> = elements.iter().filter_map(transition).collect();
         self.push(Happens::Depends(elements));

@@ -1,0 +1,49 @@
+//! Every scenario of the folder: the engine finds exactly what is written under its lines, and so does the oracle.
+
+use std::path::Path;
+
+use lavascope_program::{Found, Program};
+use lavascope_scenario::run;
+
+/// The scenarios of a folder, by name.
+fn scenarios(folder: &str) -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios").join(folder);
+    let mut files: Vec<(String, String)> = std::fs::read_dir(&folder)
+        .expect("the folder is there")
+        .map(|it| it.expect("an entry").path())
+        .filter(|it| it.extension().is_some_and(|it| it == "vks"))
+        .map(|it| (it.to_string_lossy().into_owned(), std::fs::read_to_string(&it).expect("a text")))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "there are scenarios in {}", folder.display());
+    files
+}
+
+fn judge(folder: &str, check: impl Fn(&Program) -> Vec<Found>) {
+    let wrong: Vec<String> = run(&scenarios(folder), check)
+        .into_iter()
+        .filter_map(|it| it.result.err().map(|error| format!("{}:\n{error}", it.name)))
+        .collect();
+    assert!(wrong.is_empty(), "{} scenarios are judged otherwise\n{}", wrong.len(), wrong.join("\n\n"));
+}
+
+macro_rules! folders {
+    ($($name:ident)*) => {
+        $(#[test]
+        fn $name() {
+            judge(stringify!($name), lavascope_sync::check);
+        })*
+
+        #[test]
+        fn every_folder_is_here() {
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
+            let entries = std::fs::read_dir(folder).expect("the folder is there");
+            let mut found: Vec<String> =
+                entries.map(|it| it.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+            found.sort();
+            assert_eq!(found, [$(stringify!($name)),*]);
+        }
+    };
+}
+
+folders! { aliasing barrier buffer event host image present queue_family raster_order render_pass secondary submit }

@@ -245,10 +245,17 @@ impl Stretch {
 pub(crate) struct Carry {
     happened: Row,
     available: Row,
+    /// Lanes whose points are in the scope.
+    points: Row,
     stretches: Vec<Stretch>,
 }
 
 impl Carry {
+    /// Whether what became available to a stage of a queue, for all that came after, is in the scope.
+    pub(crate) fn has_point(&self, queue: u8, stage: Stage, tag: Tag) -> bool {
+        self.points.get(lane(queue, stage)) >= tag
+    }
+
     /// Whether an access is in the scope.
     pub(crate) fn has(&self, queue: u8, stage: Stage, tag: Tag) -> bool {
         self.happened.get(lane(queue, stage)) >= tag
@@ -265,6 +272,7 @@ impl Carry {
     pub(crate) fn raise_all(&mut self, other: &Carry) {
         self.happened.raise_all(&other.happened);
         self.available.raise_all(&other.available);
+        self.points.raise_all(&other.points);
         self.stretches.extend_from_slice(&other.stretches);
     }
 }
@@ -294,8 +302,13 @@ impl Seen {
 pub(crate) struct Clock {
     happened: Table<Stages>,
     available: Table<Stages>,
+    /// Like `happened`, of points: those of a lane are before every later command, so that a dependency of a stretch
+    /// has them all.
+    points: Table<Stages>,
     visible: Table<Usages>,
     reached: Table<Usages>,
+    /// Like `reached`, from `points`.
+    reached_points: Table<Usages>,
     stretches: Vec<Stretch>,
     passed: Option<Box<Passed>>,
     /// By queue: up to where its batches are known here, by any path of semaphores or waits at all.
@@ -308,6 +321,7 @@ pub(crate) struct Clock {
 struct Passed {
     happened: Table<Stages>,
     available: Table<Stages>,
+    points: Table<Stages>,
     stretches: Vec<Stretch>,
 }
 
@@ -316,8 +330,10 @@ impl Default for Clock {
         Clock {
             happened: Table::new(TABLES.stages.len()),
             available: Table::new(TABLES.stages.len()),
+            points: Table::new(TABLES.stages.len()),
             visible: Table::new(TABLES.usages.len()),
             reached: Table::new(TABLES.usages.len()),
+            reached_points: Table::new(TABLES.usages.len()),
             stretches: Vec::new(),
             passed: None,
             batches: HashMap::new(),
@@ -346,8 +362,18 @@ impl Clock {
             || self.stretches.iter().any(|it| it.has(queue, tag) && it.src_usages.has(usage) && it.dst_usages.has(here))
     }
 
-    /// Whether what became available to a stage is visible to a usage here.
+    /// Whether what became available to a stage, for all that came after, has reached a stage here.
+    pub(crate) fn has_point(&self, here: Stage, queue: u8, stage: Stage, tag: Tag) -> bool {
+        self.points.get(usize::from(here.0), lane(queue, stage)) >= tag
+    }
+
+    /// Whether what became available to a stage, for all that came after, is visible to a usage here.
     pub(crate) fn is_reached(&self, here: Usage, queue: u8, stage: Stage, tag: Tag) -> bool {
+        self.reached_points.get(usize::from(here.0), lane(queue, stage)) >= tag
+    }
+
+    /// The same of what became available inside of a subpass only.
+    pub(crate) fn is_reached_from_subpass(&self, here: Usage, queue: u8, stage: Stage, tag: Tag) -> bool {
         self.reached.get(usize::from(here.0), lane(queue, stage)) >= tag
             || self.stretches.iter().any(|it| it.has(queue, tag) && it.src.has(stage) && it.dst_usages.has(here))
     }
@@ -359,10 +385,12 @@ impl Clock {
         if let Some(passed) = &self.passed {
             carry.happened.raise_all(&passed.happened.join(src));
             carry.available.raise_all(&passed.available.join(src));
+            carry.points.raise_all(&passed.points.join(src));
             carry.stretches.extend(passed.stretches.iter().filter(|it| it.dst.0 & src.0 != 0));
         }
         for stage in src.iter() {
             carry.happened.raise(lane(queue, stage), now);
+            carry.points.raise(lane(queue, stage), now);
         }
         for column in usages.iter().filter_map(|it| TABLES.write_column(it)) {
             carry.available.raise(write(queue, column), now);
@@ -373,6 +401,9 @@ impl Clock {
     /// The same for a stretch of the queue's work only.
     pub(crate) fn first_scope_of(&self, stretch: Stretch) -> Carry {
         let mut carry = self.chains(stretch.src);
+        for stage in stretch.src.iter() {
+            carry.points.raise(lane(stretch.queue, stage), stretch.end);
+        }
         carry.stretches.push(stretch);
         carry
     }
@@ -382,6 +413,7 @@ impl Clock {
         Carry {
             happened: self.happened.join(src),
             available: self.available.join(src),
+            points: self.points.join(src),
             stretches: self.stretches.iter().filter(|it| it.dst.0 & src.0 != 0).copied().collect(),
         }
     }
@@ -391,6 +423,7 @@ impl Clock {
         self.execution_only(carry, dst);
         self.visible.raise(usages, &carry.available);
         self.reached.raise(usages, &carry.happened);
+        self.reached_points.raise(usages, &carry.points);
         for stretch in &carry.stretches {
             self.stretch(Stretch { dst: Stages::default(), dst_usages: usages, ..*stretch });
         }
@@ -401,6 +434,7 @@ impl Clock {
     pub(crate) fn execution_only(&mut self, carry: &Carry, dst: Stages) {
         self.happened.raise(dst, &carry.happened);
         self.available.raise(dst, &carry.available);
+        self.points.raise(dst, &carry.points);
         for stretch in &carry.stretches {
             self.stretch(Stretch { dst, dst_usages: Usages::default(), ..*stretch });
         }
@@ -430,7 +464,7 @@ impl Clock {
         let row = |usage: Usage| {
             let mut keys = Usages::default();
             keys.add(usage);
-            (usage, self.visible.join(keys), self.reached.join(keys))
+            (usage, self.visible.join(keys), self.reached_points.join(keys))
         };
         Seen { rows: usages.iter().map(row).collect() }
     }
@@ -441,7 +475,7 @@ impl Clock {
             let mut keys = Usages::default();
             keys.add(*usage);
             self.visible.raise(keys, visible);
-            self.reached.raise(keys, reached);
+            self.reached_points.raise(keys, reached);
         }
     }
 
@@ -449,11 +483,12 @@ impl Clock {
     pub(crate) fn pass(&mut self, subpass: &Clock) {
         let new = || {
             let table = || Table::new(TABLES.stages.len());
-            Box::new(Passed { happened: table(), available: table(), stretches: Vec::new() })
+            Box::new(Passed { happened: table(), available: table(), points: table(), stretches: Vec::new() })
         };
         let passed = self.passed.get_or_insert_with(new);
         passed.happened.raise_each(&subpass.happened);
         passed.available.raise_each(&subpass.available);
+        passed.points.raise_each(&subpass.points);
         for it in &subpass.stretches {
             add_stretch(&mut passed.stretches, *it);
         }

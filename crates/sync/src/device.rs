@@ -50,9 +50,20 @@ pub(crate) struct Timeline {
     pub(crate) clock: Clock,
     /// What all signals so far have handed on together.
     signals: Carry,
+    /// What is visible to the host, as waits brought it to some stages.
+    received: Vec<(Stages, Seen)>,
     parked: VecDeque<Parked>,
     /// Where rendering that was suspended began, and what was known inside of it.
     pub(crate) suspended: Option<(Tag, Box<Clock>)>,
+}
+
+impl Timeline {
+    fn receive(&mut self, stages: Stages, seen: &Seen) {
+        match self.received.iter_mut().find(|it| it.0 == stages) {
+            Some(own) => own.1.raise_all(seen),
+            None => self.received.push((stages, seen.clone())),
+        }
+    }
 }
 
 /// Work that has not been executed, and what the host knew when it was submitted.
@@ -119,6 +130,7 @@ impl Device {
             family: it.family,
             clock: Clock::default(),
             signals: Carry::default(),
+            received: Vec::new(),
             parked: VecDeque::new(),
             suspended: None,
         };
@@ -224,6 +236,7 @@ impl Device {
             let stages = scope::destination(wait.stages, own.flags);
             own.clock.second_scope(&known.carry, stages, scope::usages_of(stages));
             own.clock.see(&known.host);
+            own.receive(stages, &known.host);
             own.clock.raise_batches(&known.batches);
         }
         execute(self, queue, parked.step, index, batch);
@@ -260,7 +273,10 @@ impl Device {
         own.signals = carry.clone();
         carry.raise_all(&host.carry);
         let is_for_host = stages.0 & scope::host().0 != 0;
-        let host = if is_for_host { own.clock.seen_by(scope::usages_of(scope::host())) } else { Seen::default() };
+        let mut host = if is_for_host { own.clock.seen_by(scope::usages_of(scope::host())) } else { Seen::default() };
+        for (_, seen) in own.received.iter().filter(|it| it.0.0 & stages.0 != 0) {
+            host.raise_all(seen);
+        }
         let mut batches = own.clock.batches.clone();
         batches.insert(queue, tag);
         self.set_semaphore(signal.point, Known { carry, host, batches });
@@ -311,7 +327,10 @@ impl Device {
     pub(crate) fn host_did(&mut self, tag: Tag) {
         let carry =
             Clock::default().first_scope(self.host_queue(), tag, scope::host(), scope::usages_of(scope::host()));
-        Arc::make_mut(&mut self.host).carry.raise_all(&carry);
+        let queue = self.host_queue();
+        let host = Arc::make_mut(&mut self.host);
+        host.carry.raise_all(&carry);
+        host.batches.insert(queue, tag);
     }
 
     pub(crate) fn wait_fences(&mut self, fences: &[FenceId]) {
@@ -352,7 +371,8 @@ impl Device {
     }
 
     pub(crate) fn host_signals(&mut self, point: Point) {
-        let known = Known::clone(&self.host);
+        let mut known = Known::clone(&self.host);
+        known.batches.insert(self.host_queue(), self.tag + TAGS_PER_COMMAND);
         self.set_semaphore(point, known);
     }
 

@@ -76,14 +76,23 @@ impl Overlay {
         let knows = |queue: u8, tag| clock.batches.get(&queue).is_some_and(|it| *it >= tag);
         let to_host = self.to_host.iter().any(|it| it.2.has(usage) && knows(it.0, it.1));
         here || to_host
-            || self.points.iter().any(|it| it.stages.iter().any(|c| clock.is_reached(usage, it.queue, c, it.tag)))
+            || self.points.iter().any(|it| {
+                it.stages.iter().any(|c| match it.from {
+                    0 => clock.is_reached(usage, it.queue, c, it.tag),
+                    _ => clock.is_reached_from_subpass(usage, it.queue, c, it.tag),
+                })
+            })
     }
 
     /// Whether a chain of dependencies from the write reaches a stage.
     pub(crate) fn is_available(&self, now: Now<'_>, stage: Stage) -> bool {
         self.points.iter().any(|it| {
             let is_direct = now.is_inside(it.queue, it.from) && it.stages.has(stage);
-            is_direct || it.stages.iter().any(|c| now.clock.has_happened(stage, it.queue, c, it.tag))
+            is_direct
+                || it.stages.iter().any(|c| match it.from {
+                    0 => now.clock.has_point(stage, it.queue, c, it.tag),
+                    _ => now.clock.has_happened(stage, it.queue, c, it.tag),
+                })
         })
     }
 
@@ -93,7 +102,12 @@ impl Overlay {
             let is_in = |part: &(Stages, Tag)| it.tag <= part.1 && it.stages.0 & part.0.0 != 0;
             let is_direct = now.is_inside(it.queue, it.from) && first.parts.iter().any(is_in);
             let is_before = first.parts.iter().any(|part| it.tag <= part.1);
-            is_direct || is_before && it.stages.iter().any(|c| first.carry.has(it.queue, c, it.tag))
+            is_direct
+                || is_before
+                    && it.stages.iter().any(|c| match it.from {
+                        0 => first.carry.has_point(it.queue, c, it.tag),
+                        _ => first.carry.has(it.queue, c, it.tag),
+                    })
         })
     }
 }

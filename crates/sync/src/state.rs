@@ -141,9 +141,11 @@ impl State {
     pub(crate) fn stands_between(&self, now: Now<'_>, usage: Usage, prior: Tag) -> bool {
         let is_written = self.writes().any(|it| it.tag > prior);
         let stage = TABLES.stage(usage);
-        let is_read = TABLES.write_column(usage).is_none()
-            && self.reads.iter().any(|it| it.first > prior && it.happens_before(now, stage, it.first));
-        is_written || is_read
+        let is_between = |it: &Read| match TABLES.write_column(usage) {
+            Some(_) => it.last > prior,
+            None => [it.first, it.last].iter().any(|tag| *tag > prior && it.happens_before(now, stage, *tag)),
+        };
+        is_written || self.reads.iter().any(is_between)
     }
 
     /// With what the layout transition of a barrier conflicts: what its first scope does not cover.

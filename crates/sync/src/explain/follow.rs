@@ -238,6 +238,8 @@ impl<'t> Follower<'t> {
     fn begin(&mut self, queue: u8) {
         if self.prior.role == Role::Transition {
             let marks = &mut self.marks[usize::from(queue)];
+            // What it wrote is available by itself, and follows whatever comes after layout transitions.
+            marks.available.add(TRANSITION);
             let addresses = &self.timeline.addresses;
             for gate in self.prior.second.iter().filter(|it| is_about(addresses, it, self.pair)) {
                 marks.available = marks.available.union(gate.scope.dst);

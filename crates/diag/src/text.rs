@@ -2,7 +2,8 @@
 
 use crate::{Diagnostic, Severity};
 
-/// Lines of text: the message, how it came about, what to change, and the properties that tools look for.
+/// Lines of text: the message, how it came about, the smallest change that helps, and the properties that tools look
+/// for.
 pub fn render_text(it: &Diagnostic) -> String {
     let mut text = String::new();
     let mut line = |args: std::fmt::Arguments<'_>| {
@@ -18,9 +19,12 @@ pub fn render_text(it: &Diagnostic) -> String {
         line(format_args!("  {}: {}", place.role, place.text));
     }
     it.explanation.iter().for_each(|it| line(format_args!("  {it}")));
-    for fix in &it.fixes {
+    if let Some((fix, others)) = it.fixes.split_first() {
         let verified = if fix.is_verified { "verified" } else { "not verified" };
         line(format_args!("Fix ({verified}): {}", fix.text));
+        if !others.is_empty() {
+            line(format_args!("{} other fixes are known, larger than this one.", others.len()));
+        }
     }
     if let Some(why) = &it.no_fix {
         line(format_args!("No fix: {why}"));
@@ -66,6 +70,9 @@ mod tests {
                         Found 3 times; this is the first.\n  access: here\n  because\nFix (verified): do this\n\
                         [Extra properties]\nhazard_type = WRITE_AFTER_READ\n";
         assert_eq!(render_text(&it), expected);
+        let fix = |text: &str| Fix { text: text.to_owned(), is_verified: false };
+        let several = Diagnostic { fixes: vec![fix("one"), fix("two"), fix("three")], ..it.clone() };
+        assert!(render_text(&several).contains("Fix (not verified): one\n2 other fixes are known"));
         let without = Diagnostic { fixes: Vec::new(), no_fix: Some("nothing helps".to_owned()), count: 1, ..it };
         let text = render_text(&without);
         assert!(text.contains("No fix: nothing helps\n") && !text.contains("Found"));

@@ -4,10 +4,14 @@
 
 use std::collections::BTreeMap;
 
-use lavascope_program::{Found, Place, Program, ResourceId};
+use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
+use lavascope_diag::render_text;
+use lavascope_program::{Found, Place, Program, ResourceId, Scope};
 use lavascope_sim::hazard::{Kinds, print, random_program, shrink};
 use lavascope_sync::check;
-use lavascope_sync::explain::{Explainer, Explanation, Gap, Lane, Verdict};
+use lavascope_sync::explain::{
+    Budget, Change, Explainer, Gap, Numbers, Removal, explain, over_synchronized, propose, report,
+};
 
 fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().and_then(|it| it.parse().ok()).unwrap_or(default)
@@ -94,7 +98,7 @@ fn the_follower_agrees_on_everything() {
 fn fixes(kinds: Kinds, count: u64) -> (usize, usize, BTreeMap<String, usize>) {
     let (mut hazards, mut fixed) = (0, 0);
     let mut without: BTreeMap<String, usize> = BTreeMap::new();
-    for (seed, program) in programs(kinds, count) {
+    for (_, program) in programs(kinds, count) {
         let found = check(&program);
         let explainer = Explainer::new(&program);
         for it in &found {
@@ -104,9 +108,6 @@ fn fixes(kinds: Kinds, count: u64) -> (usize, usize, BTreeMap<String, usize>) {
                 Some(_) => fixed += 1,
                 None => {
                     let why = proposal.why_not.expect("a reason stands where no fix does");
-                    if std::env::var("SHOW").is_ok() && without.get(&why).is_none_or(|it| *it < 2) {
-                        println!("seed {seed}: {it:?} {why}\n{:#?}\n{}", explainer.explain(it), print(&program));
-                    }
                     *without.entry(format!("{:?}: {why}", it.kind)).or_default() += 1;
                 }
             }
@@ -122,4 +123,240 @@ fn most_hazards_have_a_verified_fix() {
         let (hazards, fixed, _) = fixes(kinds, 150);
         assert!(fixed * 100 > hazards * 90, "{fixed} of {hazards}");
     }
+}
+
+/// All programs of the scenarios.
+fn scenarios() -> Vec<(String, Program)> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
+    let mut folders = vec![root];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder of scenarios") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|it| it == "vks") {
+                let text = std::fs::read_to_string(&path).expect("a scenario");
+                let scenario = lavascope_scenario::parse(&text).expect("a scenario that parses");
+                found.push((path.display().to_string(), scenario.program));
+            }
+        }
+    }
+    found.sort_by(|left, right| left.0.cmp(&right.0));
+    found
+}
+
+#[test]
+fn hazards_of_scenarios_are_explained_and_mended() {
+    let (mut hazards, mut fixed) = (0, 0);
+    let mut without = Vec::new();
+    for (path, program) in scenarios() {
+        let found = check(&program);
+        let explainer = Explainer::new(&program);
+        for it in &found {
+            hazards += 1;
+            let explanation = explainer.explain(it).unwrap_or_else(|| panic!("{path}: {it:?} has no explanation"));
+            assert!(!explanation.is_covered, "{path}: {it:?} is a hazard, but covered");
+            let proposal = explainer.propose(it, &found);
+            match proposal.why_not {
+                None => fixed += 1,
+                Some(why) => without.push(format!("{path}: {:?}: {why}", it.kind)),
+            }
+        }
+    }
+    println!("{fixed} of {hazards} hazards of scenarios have a verified fix\n{}", without.join("\n"));
+    assert!(hazards > 100 && fixed * 100 >= hazards * 90, "{fixed} of {hazards}");
+}
+
+fn program(text: &str) -> Program {
+    let scenario = lavascope_scenario::parse(&format!("# A test.\n# spec: none\n\n{text}"));
+    scenario.unwrap_or_else(|error| panic!("{error}\n{text}")).program
+}
+
+fn report_of(text: &str) -> String {
+    let program = program(text);
+    report(&program, &Numbers(&program)).iter().map(render_text).collect::<Vec<_>>().join("\n")
+}
+
+/// A part of a program between a copy to `b` and a use of it, and why it does not cover.
+const GAPS: &[(&str, &str, Gap)] = &[
+    ("barrier compute:storage_write => copy:read", "copy b -> c", Gap::SourceStage),
+    ("barrier copy:read => copy:read", "copy b -> c", Gap::SourceAccess),
+    ("barrier copy:write => vertex:storage_read", "dispatch reads b", Gap::DestinationStage),
+    ("barrier copy:write => compute:uniform_read", "dispatch reads b", Gap::DestinationAccess),
+    ("barrier copy:write => copy:read b[0..32]", "copy b[32..64] -> c", Gap::OtherRange),
+    ("barrier copy:write => copy:read a", "copy b -> c", Gap::OtherResource),
+];
+
+#[test]
+fn operations_tell_why_they_do_not_cover() {
+    for (between, then, gap) in GAPS {
+        let (begin, _) = then.split_at(then.find('b').unwrap_or(0));
+        let column = 9 + begin.len();
+        let range = if then.contains("32") { "[32..64]" } else { "[0..64]" };
+        let mark = format!("#{}^ RAW b{range} after fill", " ".repeat(column.saturating_sub(10)));
+        let text = format!(
+            "buffer a b c 64\n\ncmd main\n  fill: copy a -> b\n        {between}\n        {then}\n        {mark}\n"
+        );
+        let program = program(&text);
+        let found = check(&program);
+        let explanation = explain(&program, &found[0]).expect("an explanation");
+        assert_eq!(explanation.operations.len(), 1, "{text}");
+        assert!(explanation.operations[0].gaps.contains(gap), "{text}: {:?}", explanation.operations[0].gaps);
+        // The smallest fix is to this very operation, unless that is about something else altogether.
+        let fixes = propose(&program, &found[0]).fixes;
+        let is_edit = matches!(fixes[0].changes[0], Change::AddBits { .. } | Change::ExtendRange { .. });
+        assert_eq!(is_edit, *gap != Gap::OtherResource, "{text}: {:?}", fixes[0]);
+    }
+}
+
+#[test]
+fn what_covers_is_said_to_cover() {
+    let text = "buffer a b c 64\n\ncmd main\n  copy a -> b\n  barrier copy:write => compute\n  barrier compute => copy:read\n  copy b -> c\n";
+    let program = program(&format!("# expect: clean\n{text}"));
+    assert_eq!(check(&program), []);
+    let neighbors = Explainer::new(&program).neighbors();
+    assert!(neighbors.len() == 1 && neighbors[0].is_covered, "{neighbors:?}");
+}
+
+#[test]
+fn the_text_of_a_lacking_stage() {
+    let text = report_of(
+        "buffer a b 64\n\ncmd main\n  fill: copy a -> b\n        barrier copy:write => vertex:storage_read\n        draw reads b at fragment\n        #          ^ RAW b[0..64] after fill\n",
+    );
+    let expected = "\
+Error: [ SYNC-HAZARD-READ-AFTER-WRITE | MessageID = 0xe4d96472 ]
+draw(): READ_AFTER_WRITE hazard detected. draw reads buffer 1[0..64], which was previously written by copy.
+The synchronization between them allows VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT(VK_ACCESS_2_SHADER_STORAGE_READ_BIT), \
+but it must allow VK_ACCESS_2_SHADER_STORAGE_READ_BIT accesses at VK_PIPELINE_STAGE_2_FRAGMENT_SHADER_BIT.
+  access: command 2 of command buffer 0 (step 0, batch 0)
+  prior access: command 0 of command buffer 0 (step 0, batch 0)
+  barrier at command 1 of command buffer 0 (step 0, batch 0) \
+[VK_PIPELINE_STAGE_2_COPY_BIT(VK_ACCESS_2_TRANSFER_WRITE_BIT) => \
+VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT(VK_ACCESS_2_SHADER_STORAGE_READ_BIT)]: has the earlier access and orders it \
+before VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT, but its destination stages lack VK_PIPELINE_STAGE_2_FRAGMENT_SHADER_BIT
+Fix (verified): add VK_PIPELINE_STAGE_2_FRAGMENT_SHADER_BIT to dstStageMask of dependency 0 of the barrier at command 1 \
+of command buffer 0
+2 other fixes are known, larger than this one.
+[Extra properties]
+message_type = BufferError
+hazard_type = READ_AFTER_WRITE
+access = VK_PIPELINE_STAGE_2_FRAGMENT_SHADER_BIT(VK_ACCESS_2_SHADER_STORAGE_READ_BIT)
+prior_access = VK_PIPELINE_STAGE_2_COPY_BIT(VK_ACCESS_2_TRANSFER_WRITE_BIT)
+write_barriers = VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT(VK_ACCESS_2_SHADER_STORAGE_READ_BIT)
+command = draw
+prior_command = copy
+submit_index = 0
+batch_index = 0
+command_buffer_index = 0
+";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn the_text_of_a_missing_barrier() {
+    let text = report_of(
+        "buffer a b c 64\n\ncmd main\n  load: copy a -> b\n        copy c -> a\n        #         ^ WAR a[0..64] after load\n",
+    );
+    let expected = "\
+Error: [ SYNC-HAZARD-WRITE-AFTER-READ | MessageID = 0x376bc9df ]
+copy(): WRITE_AFTER_READ hazard detected. copy writes to buffer 0[0..64], which was previously read by another copy.
+Nothing between them orders VK_ACCESS_2_TRANSFER_READ_BIT accesses at VK_PIPELINE_STAGE_2_COPY_BIT before \
+VK_ACCESS_2_TRANSFER_WRITE_BIT accesses at VK_PIPELINE_STAGE_2_COPY_BIT.
+Hint: an execution dependency is sufficient to prevent this hazard.
+  access: command 1 of command buffer 0 (step 0, batch 0)
+  prior access: command 0 of command buffer 0 (step 0, batch 0)
+  no synchronization operation lies between the two accesses
+Fix (verified): insert vkCmdPipelineBarrier2 with a VkMemoryBarrier2 (srcStageMask VK_PIPELINE_STAGE_2_COPY_BIT, \
+dstStageMask VK_PIPELINE_STAGE_2_COPY_BIT) before command 1 of command buffer 0
+[Extra properties]
+message_type = BufferError
+hazard_type = WRITE_AFTER_READ
+access = VK_PIPELINE_STAGE_2_COPY_BIT(VK_ACCESS_2_TRANSFER_WRITE_BIT)
+prior_access = VK_PIPELINE_STAGE_2_COPY_BIT(VK_ACCESS_2_TRANSFER_READ_BIT)
+read_barriers = 0
+command = copy
+prior_command = copy
+submit_index = 0
+batch_index = 0
+command_buffer_index = 0
+";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn the_text_of_a_semaphore_waited_for_too_late() {
+    let text = report_of(
+        "buffer a b 64\nqueue gfx: graphics xfer: transfer\nsemaphore s\n\ncmd up\n  fill: copy a -> b\n\ncmd use\n  draw reads b at vertex\n  #          ^ RAW b[0..64] after up.fill\n\nxfer submit up signal s\ngfx submit use wait s at fragment\n",
+    );
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines[5],
+        "  semaphore wait before batch 0 of step 1 [VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT => \
+         VK_PIPELINE_STAGE_2_FRAGMENT_SHADER_BIT]: has the earlier access and orders it before \
+         VK_PIPELINE_STAGE_2_FRAGMENT_SHADER_BIT, but VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT does not wait for it"
+    );
+    assert_eq!(
+        lines[6],
+        "Fix (verified): add VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT to the stageMask of the wait of the semaphore: \
+         signal 0 of batch 0 of step 0, wait 0 of batch 0 of step 1"
+    );
+}
+
+#[test]
+fn equal_causes_are_counted() {
+    let program = program(
+        "buffer a b c 64\n\ncmd main\n  fill: copy a -> b\n        copy b -> c\n        #    ^ RAW b[0..64] after fill\n\nq submit main\nq idle\nq submit main\n",
+    );
+    let found = check(&program);
+    assert_eq!(found.len(), 2);
+    let report = report(&program, &Numbers(&program));
+    assert_eq!(report.iter().map(|it| it.count).collect::<Vec<_>>(), [2]);
+    assert!(render_text(&report[0]).contains("\nFound 2 times; this is the first.\n"));
+}
+
+#[test]
+fn needless_synchronization_is_found_and_needed_is_not() {
+    let text = |barriers: &str| {
+        program(&format!(
+            "# expect: clean\nbuffer a b c d 64\n\ncmd main\n  copy a -> b\n{barriers}  copy b -> c\n  dispatch reads d\n"
+        ))
+    };
+    let budget = Budget { checks_max: 100 };
+    let needed = text("  barrier copy:write => copy:read\n");
+    assert_eq!(over_synchronized(&needed, budget).surplus, []);
+    let twice = over_synchronized(&text("  barrier copy:write => copy:read\n  barrier copy => copy\n"), budget);
+    assert_eq!(twice.surplus.iter().map(|it| it.what).collect::<Vec<_>>(), [Removal::Whole]);
+    // Two accesses before, three behind; without the bit one of those that wait is left out.
+    let wide = over_synchronized(&text("  barrier copy:write => copy|compute:read|storage_read\n"), budget);
+    let bits: Vec<(Removal, usize)> = wide.surplus.iter().map(|it| (it.what, it.accesses)).collect();
+    let stage = Scope { dst_stages: PipelineStageFlags2::COMPUTE_SHADER.0, ..Scope::default() };
+    let access = Scope { dst_access: AccessFlags2::SHADER_STORAGE_READ.0, ..Scope::default() };
+    assert_eq!(bits, [(Removal::Bits(stage), 1), (Removal::Bits(access), 0)]);
+}
+
+#[test]
+fn what_the_budget_leaves_out_is_told() {
+    let program = program(
+        "# expect: clean\nbuffer a b c 64\n\ncmd main\n  copy a -> b\n  barrier copy:write => copy:read\n  copy b -> c\n",
+    );
+    let all = over_synchronized(&program, Budget { checks_max: 100 });
+    assert_eq!((all.checks, all.untried), (5, 0));
+    let some = over_synchronized(&program, Budget { checks_max: 2 });
+    assert_eq!((some.checks, some.untried), (2, 3));
+}
+
+/// What is called needless is: the program is judged the same without it.
+#[test]
+fn needless_synchronization_of_random_programs() {
+    let (mut programs_with, mut found) = (0, 0);
+    for (_, program) in programs(Kinds::ALL, 20) {
+        let report = over_synchronized(&program, Budget { checks_max: 60 });
+        assert!(report.checks <= 60 && report.surplus.len() <= report.checks);
+        assert!(report.surplus.is_sorted_by(|left, right| left.accesses >= right.accesses));
+        programs_with += usize::from(!report.surplus.is_empty());
+        found += report.surplus.len();
+    }
+    println!("{found} needless operations and bits in {programs_with} of 20 programs");
+    assert!(programs_with > 0);
 }

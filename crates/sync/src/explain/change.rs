@@ -82,6 +82,16 @@ impl Fix {
         self.changes.iter().map(Change::size).sum()
     }
 
+    /// Whether another fix is the same barrier elsewhere.
+    pub(super) fn is_elsewhere(&self, other: &Fix) -> bool {
+        match (&self.changes[..], &other.changes[..]) {
+            ([Change::InsertBarrier { dependency: left, .. }], [Change::InsertBarrier { dependency: right, .. }]) => {
+                left == right
+            }
+            _ => false,
+        }
+    }
+
     pub fn text(&self, names: &dyn Names) -> String {
         let parts: Vec<String> = self.changes.iter().map(|it| it.text(names)).collect();
         parts.join("; and ")

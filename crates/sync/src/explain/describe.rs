@@ -369,9 +369,9 @@ fn step_of(place: &Place) -> u32 {
 /// An operation in one line: what it is, what its masks are, and its verdict.
 pub fn describe_operation(it: &Operation, names: &dyn Names) -> String {
     let what = match (it.kind, it.site) {
-        (OperationKind::Barrier, _) => format!("barrier {}", names.place(&it.place)),
+        (OperationKind::Barrier, _) => format!("barrier at {}", names.place(&it.place)),
         (OperationKind::Event, Site::SetEvent { .. }) => format!("event set by {}", names.place(&it.place)),
-        (OperationKind::Event, _) => format!("event wait {}", names.place(&it.place)),
+        (OperationKind::Event, _) => format!("event wait at {}", names.place(&it.place)),
         (OperationKind::SubpassDependency, Site::Subpass { pass, dependency: Some(index) }) => {
             format!("subpass dependency {index} of render pass {}", pass.0)
         }

@@ -138,7 +138,7 @@ pub(super) fn neighbors(timeline: &Timeline<'_>) -> Vec<Neighbors> {
             continue;
         }
         // And so where several accesses of one command came last.
-        let is_alone = before.iter().filter(|it| it.2.0 == last.2.0).count() == 1;
+        let is_alone = before.iter().filter(|it| it.0.place == last.0.place).count() == 1;
         if !is_alone || !(last.1.is_write() || at.1.is_write()) {
             continue;
         }

@@ -37,7 +37,8 @@ impl Explainer<'_> {
         let program = self.timeline.program;
         let mut fixes: Vec<Fix> = Vec::new();
         for it in candidates {
-            if !fixes.contains(&it) && mends(program, all, found, &it) {
+            let is_known = fixes.iter().any(|own| *own == it || own.is_elsewhere(&it));
+            if !is_known && mends(program, all, found, &it) {
                 fixes.push(it);
             }
         }
@@ -90,6 +91,9 @@ fn why_not(explanation: Option<&Explanation>, tried: usize) -> String {
             "the work was submitted before the host's access; submit it later, or have it wait for a semaphore that the \
              host signals after its access"
                 .to_owned()
+        }
+        (Lane::Presentation, Lane::Queue(_)) if tried == 0 => {
+            "the image was not acquired again after it was presented; acquire it, and wait for that".to_owned()
         }
         _ if tried == 0 => "no operation is known that could come between the two accesses".to_owned(),
         (Lane::Queue(from), Lane::Queue(to)) if from == to && it.is_inside_one_instance => {

@@ -50,6 +50,8 @@ struct Recorder {
 pub(crate) struct Called<T: 'static> {
     pub(crate) owner: &'static T,
     pub(crate) local: *mut Local,
+    /// Whether it is a command buffer that the thread remembers.
+    is_recording: bool,
 }
 
 /// # Safety
@@ -58,7 +60,7 @@ pub(crate) struct Called<T: 'static> {
 pub(crate) unsafe fn instance_of(handle: u64) -> Option<Called<InstanceData>> {
     // SAFETY: the caller says so.
     let owner = WATCHED_INSTANCES.get(unsafe { dispatch_key(handle) })?;
-    Some(Called { owner, local: local() })
+    Some(Called { owner, local: local(), is_recording: false })
 }
 
 /// # Safety
@@ -67,7 +69,7 @@ pub(crate) unsafe fn instance_of(handle: u64) -> Option<Called<InstanceData>> {
 pub(crate) unsafe fn device_of(handle: u64) -> Option<Called<DeviceData>> {
     // SAFETY: the caller says so.
     let owner = WATCHED_DEVICES.get(unsafe { dispatch_key(handle) })?;
-    Some(Called { owner, local: local() })
+    Some(Called { owner, local: local(), is_recording: false })
 }
 
 /// # Safety
@@ -81,7 +83,7 @@ pub(crate) unsafe fn recorder_of(handle: u64) -> Option<Called<DeviceData>> {
         && it.handle == handle
         && it.generation == HUB.generation()
     {
-        return Some(Called { owner: it.owner, local });
+        return Some(Called { owner: it.owner, local, is_recording: true });
     }
     // SAFETY: the caller says so.
     unsafe { new_recorder_of(handle) }
@@ -175,11 +177,6 @@ impl Look<'_> {
     /// The id of an object that is alive, and where its touches are kept.
     #[inline(always)]
     fn object(&self, ty: HandleType, handle: u64) -> Option<(ObjectId, Keeper<'static>)> {
-        if let (HandleType::CommandBuffer, Some(it)) = (ty, self.recorder)
-            && it.handle == handle
-        {
-            return Some((it.id, it.keeper));
-        }
         let slot = self.names.of(ty).slot(ty, handle)?;
         Some((ObjectId::checked(HUB.objects.raw_id(slot), ty)?, HUB.objects.keeper_of(slot)))
     }
@@ -188,6 +185,11 @@ impl Look<'_> {
 impl Ids for Look<'_> {
     #[inline(always)]
     fn id(&self, ty: HandleType, handle: u64, access: Access) -> ObjectId {
+        if let (HandleType::CommandBuffer, Some(it)) = (ty, self.recorder)
+            && it.handle == handle
+        {
+            return it.id;
+        }
         let Some((id, keeper)) = self.object(ty, handle) else { return ObjectId::unknown(ty) };
         let touch = keeper.last();
         if touch != 0 && Touch::from_word(touch).thread != self.thread {
@@ -268,27 +270,36 @@ pub(crate) unsafe fn enter<T: Structure>(
         // SAFETY: the thread's own, and nobody else on this thread has it while we do not call out.
         let local = unsafe { &mut *called.local };
         let call = local.begin(listeners, order);
-        let names = called.owner.names();
-        let (thread, notes) = (local.thread.number(), &local.notes);
-        let look = Look { names, thread, notes, recorder: local.recorder.as_ref() };
+        let (names, thread) = (called.owner.names(), local.thread.number());
+        let look = Look {
+            names,
+            thread,
+            notes: &local.notes,
+            recorder: local.recorder.as_ref().filter(|_| called.is_recording),
+        };
         if listeners == Hub::READS {
-            if let Some(words) = in_place(&mut InPlace(&mut local.thread), &look, call, params)
-                && local.is_unordered()
-            {
+            let words = in_place(&mut InPlace(&mut local.thread), &look, call, params);
+            if let (Some(words), true) = (words, local.is_unordered(called.is_recording)) {
                 // SAFETY: the record was just written, and nothing was claimed since.
                 unsafe { local.thread.commit(words) };
-                local.notes.touch_all(local.thread.touch(call));
+                local.touch_objects(call, called.is_recording);
                 return Entered { local: called.local, call, listeners };
             }
             // It has touches, or the walker must make it: once more, apart. What was noted is noted again.
             local.notes.clear();
         }
-        let look = Look { names, thread, notes: &local.notes, recorder: local.recorder.as_ref() };
+        let look = Look {
+            names,
+            thread,
+            notes: &local.notes,
+            recorder: local.recorder.as_ref().filter(|_| called.is_recording),
+        };
         if apart(&mut local.stream, &look, call, params).is_none() {
             local.stream.clear();
             // SAFETY: the caller says that the parameters are valid.
             unsafe { walk(&mut local.stream, &look, command, std::ptr::from_ref(params).cast(), call) };
         }
+        local.note_recorder(called.is_recording);
         local.finish_enter(listeners, call);
         Entered { local: called.local, call, listeners }
     };
@@ -423,10 +434,37 @@ impl Local {
         self.notes.touch_all(self.thread.touch(call));
     }
 
+    /// The command buffer that the call records into, if it is one.
+    #[inline(always)]
+    fn recorder(&self, is_recording: bool) -> Option<&Recorder> {
+        if is_recording { self.recorder.as_ref() } else { None }
+    }
+
     /// Whether the record being made comes after nothing on other threads that it does not come after already.
     #[inline(always)]
-    fn is_unordered(&mut self) -> bool {
-        self.notes.touches.get_mut().is_empty() && self.thread.touches().is_empty()
+    fn is_unordered(&mut self, is_recording: bool) -> bool {
+        let last = self.recorder(is_recording).map_or(0, |it| it.keeper.last());
+        let is_own = last == 0 || Touch::from_word(last).thread == self.thread.number();
+        is_own && self.notes.touches.get_mut().is_empty() && self.thread.touches().is_empty()
+    }
+
+    /// The command buffer of a straight command is not noted while packing: it is always there, and always the call's
+    /// own.
+    #[inline(always)]
+    fn touch_objects(&mut self, call: u64, is_recording: bool) {
+        let by = self.thread.touch(call);
+        if let Some(it) = self.recorder(is_recording) {
+            it.keeper.touch(by);
+        }
+        self.notes.touch_all(by);
+    }
+
+    /// The same, where the record has touches or goes elsewhere.
+    fn note_recorder(&mut self, is_recording: bool) {
+        if let Some(keeper) = self.recorder(is_recording).map(|it| it.keeper) {
+            self.notes.touches.get_mut().push(keeper.last());
+            self.notes.exclusive(keeper);
+        }
     }
 
     #[inline(always)]

@@ -5,6 +5,7 @@
 //! idle, and the producer neither waits nor calls the system, except for a new chunk every few thousand calls.
 
 use std::cell::UnsafeCell;
+use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -12,6 +13,8 @@ use std::time::Duration;
 
 /// Words of an ordinary chunk; a larger record gets a chunk of its own.
 pub const WORDS_PER_CHUNK: usize = 8192;
+/// So much may gather before the reader is called: less than fits into a cache.
+const WAKE_WORDS: usize = 1 << 17;
 /// Chunks kept for later.
 const SPARE_MAX: usize = 64;
 
@@ -41,9 +44,9 @@ unsafe impl Send for Spare {}
 pub struct Wake {
     words: AtomicUsize,
     words_max: usize,
-    /// Space that was read and can be written again: memory that a thread of its own frees comes back cold, or not
-    /// at all.
-    spare: Mutex<Vec<Spare>>,
+    /// Space that was read and can be written again, the longest unused first: what was read a moment ago is in the
+    /// reader's cache, and memory that another thread frees comes back cold, or not at all.
+    spare: Mutex<VecDeque<Spare>>,
     reader: Mutex<Option<std::thread::Thread>>,
 }
 
@@ -74,7 +77,7 @@ impl Wake {
         self.words.load(Ordering::Relaxed)
     }
 
-    fn spare(&self) -> MutexGuard<'_, Vec<Spare>> {
+    fn spare(&self) -> MutexGuard<'_, VecDeque<Spare>> {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -84,7 +87,7 @@ impl Wake {
 
     /// Before a new chunk. The reader looks every few milliseconds by itself; it is called when much has gathered.
     fn wait_for_room(&self) {
-        if self.words_under_way() > self.words_max / 8 {
+        if self.words_under_way() > (self.words_max / 8).min(WAKE_WORDS) {
             self.wake();
         }
         while self.words_under_way() > self.words_max && self.reader().is_some() {
@@ -97,7 +100,7 @@ impl Wake {
 impl Chunk {
     fn new(count: usize, wake: &Arc<Wake>) -> Arc<Chunk> {
         wake.words.fetch_add(count, Ordering::Relaxed);
-        let spare = if count == WORDS_PER_CHUNK { wake.spare().pop() } else { None };
+        let spare = if count == WORDS_PER_CHUNK { wake.spare().pop_front() } else { None };
         let fresh = || (0..count).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect();
         let words = spare.map_or_else(fresh, |it| it.0);
         Arc::new(Chunk { words, committed: AtomicUsize::new(0), next: OnceLock::new(), wake: Arc::clone(wake) })
@@ -109,7 +112,7 @@ impl Drop for Chunk {
         self.wake.words.fetch_sub(self.words.len(), Ordering::Relaxed);
         let mut spare = self.wake.spare();
         if self.words.len() == WORDS_PER_CHUNK && spare.len() < SPARE_MAX {
-            spare.push(Spare(std::mem::take(&mut self.words)));
+            spare.push_back(Spare(std::mem::take(&mut self.words)));
         }
         drop(spare);
         // A long run of chunks must not be dropped by recursion, one inside the other.

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_diag::render_text;
-use lavascope_program::{Found, Place, Program, ResourceId, Scope};
+use lavascope_program::{Found, HazardKind, Place, Program, Region, ResourceId, Scope};
 use lavascope_sim::hazard::{Kinds, print, random_program, shrink};
 use lavascope_sync::check;
 use lavascope_sync::explain::{
-    Budget, Change, Explainer, Gap, Numbers, Removal, explain, over_synchronized, propose, report,
+    Budget, Change, Explainer, Gap, Numbers, Removal, Verdict, explain, over_synchronized, propose, report,
 };
 
 fn number(variable: &str, default: u64) -> u64 {
@@ -153,6 +153,8 @@ fn hazards_of_scenarios_are_explained_and_mended() {
     for (path, program) in scenarios() {
         let found = check(&program);
         let explainer = Explainer::new(&program);
+        let agreement = agreement(&program);
+        assert!(agreement.wrong.is_empty(), "{path}: {:?}", agreement.wrong);
         for it in &found {
             hazards += 1;
             let explanation = explainer.explain(it).unwrap_or_else(|| panic!("{path}: {it:?} has no explanation"));
@@ -169,7 +171,8 @@ fn hazards_of_scenarios_are_explained_and_mended() {
 }
 
 fn program(text: &str) -> Program {
-    let scenario = lavascope_scenario::parse(&format!("# A test.\n# spec: none\n\n{text}"));
+    let header = if text.contains('^') { "" } else { "# expect: clean\n" };
+    let scenario = lavascope_scenario::parse(&format!("# A test.\n# spec: none\n{header}\n{text}"));
     scenario.unwrap_or_else(|error| panic!("{error}\n{text}")).program
 }
 
@@ -210,13 +213,210 @@ fn operations_tell_why_they_do_not_cover() {
     }
 }
 
+/// Whole programs with one hazard, and what the explanation says of one of the operations in it.
+const MORE_GAPS: &[(Gap, &str)] = &[
+    (
+        Gap::BeforeAccess,
+        "buffer a b c 64
+
+cmd main
+        barrier copy:write => copy:read
+  fill: copy a -> b
+        copy b -> c
+        #    ^ RAW b[0..64] after fill
+",
+    ),
+    (
+        Gap::AfterAccess,
+        "buffer a b c 64
+
+cmd main
+  fill: copy a -> b
+        copy b -> c
+        #    ^ RAW b[0..64] after fill
+        barrier copy:write => copy:read
+",
+    ),
+    (
+        Gap::SetBeforeAccess,
+        "buffer a b 64
+event e
+
+cmd main
+        set e copy:write => compute:storage_read
+  fill: copy a -> b
+        wait e copy:write => compute:storage_read
+        dispatch reads b
+        #              ^ RAW b[0..64] after fill
+",
+    ),
+    (
+        Gap::NeverWaited,
+        "buffer a b 64
+event e
+
+cmd main
+  fill: copy a -> b
+        set e copy:write => compute:storage_read
+        dispatch reads b
+        #              ^ RAW b[0..64] after fill
+",
+    ),
+    (
+        Gap::NeverWaited,
+        "buffer a b 64
+queue gfx: graphics xfer: transfer
+semaphore s
+
+cmd up
+  fill: copy a -> b
+
+cmd use
+  draw reads b at vertex
+  #          ^ RRW b[0..64] after up.fill
+
+xfer submit up signal s
+gfx submit use
+",
+    ),
+    (
+        Gap::OtherQueue,
+        "buffer a b 64
+queue gfx: graphics xfer: transfer
+
+cmd up
+  fill: copy a -> b
+
+cmd use
+  barrier all:memory_write => all:memory_read
+  draw reads b at fragment
+  #          ^ RRW b[0..64] after up.fill
+
+xfer submit up
+gfx submit use
+",
+    ),
+    (
+        Gap::SourceStage,
+        "buffer a b 64
+queue gfx: graphics xfer: transfer
+semaphore s
+
+cmd up
+  fill: copy a -> b
+
+cmd use
+  draw reads b at vertex
+  #          ^ RAW b[0..64] after up.fill
+
+xfer submit up signal s at clear
+gfx submit use wait s at vertex
+",
+    ),
+    (
+        Gap::OtherSubpass,
+        "buffer b 64
+image att 8x8
+
+pass rp
+  attachment color load=clear
+  subpass color 0
+  subpass color 0
+  dependency 0 => 1: color:color_write => color:color_read|color_write
+
+cmd main
+  mark: draw writes b at fragment
+        begin rp with att
+        barrier fragment:storage_write => fragment:storage_read
+        draw reads b at fragment
+        #          ^ RAW b[0..64] after mark
+        next subpass
+        end pass
+",
+    ),
+];
+
+#[test]
+fn operations_elsewhere_tell_so() {
+    for (gap, text) in MORE_GAPS {
+        let program = program(text);
+        let found = check(&program);
+        let explanation = explain(&program, &found[0]).expect("an explanation");
+        let gaps: Vec<&Gap> = explanation.operations.iter().flat_map(|it| &it.gaps).collect();
+        assert!(gaps.contains(&gap), "{text}: {gap:?} is not in {gaps:?}");
+        assert!(!explanation.is_covered, "{text}");
+        assert!(!propose(&program, &found[0]).fixes.is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn fixes_are_of_the_kind_that_the_place_allows() {
+    let first_change = |text: &str| {
+        let program = program(text);
+        let found = check(&program);
+        propose(&program, &found[0]).fixes.into_iter().next().expect("a fix").changes
+    };
+    let race = MORE_GAPS.iter().find(|it| it.0 == Gap::OtherQueue).expect("a race");
+    assert!(matches!(first_change(race.1)[..], [Change::AddSemaphore { .. }]));
+    let subpasses = "buffer b 64
+image one two 8x8
+
+pass rp
+  attachment color load=clear store=none
+  attachment color load=clear store=none
+  subpass color 0, preserve 1
+  subpass color 1, preserve 0
+
+cmd main
+        begin rp with one, two
+  mark: draw writes b at fragment
+        next subpass
+        draw writes b at fragment
+        #           ^ WRW b[0..64] after mark
+        end pass
+";
+    assert!(matches!(first_change(subpasses)[..], [Change::AddSubpassDependency { .. }]));
+    let inside = "buffer b 64
+image att 8x8
+
+pass rp
+  attachment color load=clear
+  subpass color 0
+
+cmd main
+        begin rp with att
+  mark: draw writes b at fragment
+        draw reads b at fragment
+        #          ^ RAW b[0..64] after mark
+        end pass
+";
+    assert!(matches!(first_change(inside)[..], [Change::AddSubpassDependency { .. }, Change::InsertBarrier { .. }]));
+    let host = "buffer a b 64
+
+cmd main
+  fill: copy a -> b
+
+q submit main
+host reads b
+#          ^ RRW b[0..64] after main.fill
+";
+    assert!(matches!(first_change(host)[..], [Change::InsertBarrier { .. }, Change::InsertHostWait { .. }]));
+}
+
 #[test]
 fn what_covers_is_said_to_cover() {
     let text = "buffer a b c 64\n\ncmd main\n  copy a -> b\n  barrier copy:write => compute\n  barrier compute => copy:read\n  copy b -> c\n";
-    let program = program(&format!("# expect: clean\n{text}"));
+    let program = program(text);
     assert_eq!(check(&program), []);
     let neighbors = Explainer::new(&program).neighbors();
     assert!(neighbors.len() == 1 && neighbors[0].is_covered, "{neighbors:?}");
+    // Asked about all the same, the explanation says how the two barriers carry the write to the read.
+    let (at, prior) = (neighbors[0].at.clone(), neighbors[0].prior.clone());
+    let (kind, resource, region) = (HazardKind::ReadAfterWrite, ResourceId(1), Region::Buffer(0..64));
+    let explanation = explain(&program, &Found { kind, at, prior, resource, region }).expect("an explanation");
+    assert!(explanation.is_covered);
+    let verdicts: Vec<Verdict> = explanation.operations.iter().map(|it| it.verdict).collect();
+    assert_eq!(verdicts, [Verdict::Carries, Verdict::Covers]);
 }
 
 #[test]
@@ -318,9 +518,7 @@ fn equal_causes_are_counted() {
 #[test]
 fn needless_synchronization_is_found_and_needed_is_not() {
     let text = |barriers: &str| {
-        program(&format!(
-            "# expect: clean\nbuffer a b c d 64\n\ncmd main\n  copy a -> b\n{barriers}  copy b -> c\n  dispatch reads d\n"
-        ))
+        program(&format!("buffer a b c d 64\n\ncmd main\n  copy a -> b\n{barriers}  copy b -> c\n  dispatch reads d\n"))
     };
     let budget = Budget { checks_max: 100 };
     let needed = text("  barrier copy:write => copy:read\n");
@@ -328,7 +526,7 @@ fn needless_synchronization_is_found_and_needed_is_not() {
     let twice = over_synchronized(&text("  barrier copy:write => copy:read\n  barrier copy => copy\n"), budget);
     assert_eq!(twice.surplus.iter().map(|it| it.what).collect::<Vec<_>>(), [Removal::Whole]);
     // Two accesses before, three behind; without the bit one of those that wait is left out.
-    let wide = over_synchronized(&text("  barrier copy:write => copy|compute:read|storage_read\n"), budget);
+    let wide = over_synchronized(&text("  barrier copy:write => copy|compute:transfer_read|storage_read\n"), budget);
     let bits: Vec<(Removal, usize)> = wide.surplus.iter().map(|it| (it.what, it.accesses)).collect();
     let stage = Scope { dst_stages: PipelineStageFlags2::COMPUTE_SHADER.0, ..Scope::default() };
     let access = Scope { dst_access: AccessFlags2::SHADER_STORAGE_READ.0, ..Scope::default() };
@@ -337,9 +535,8 @@ fn needless_synchronization_is_found_and_needed_is_not() {
 
 #[test]
 fn what_the_budget_leaves_out_is_told() {
-    let program = program(
-        "# expect: clean\nbuffer a b c 64\n\ncmd main\n  copy a -> b\n  barrier copy:write => copy:read\n  copy b -> c\n",
-    );
+    let program =
+        program("buffer a b c 64\n\ncmd main\n  copy a -> b\n  barrier copy:write => copy:read\n  copy b -> c\n");
     let all = over_synchronized(&program, Budget { checks_max: 100 });
     assert_eq!((all.checks, all.untried), (5, 0));
     let some = over_synchronized(&program, Budget { checks_max: 2 });

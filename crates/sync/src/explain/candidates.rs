@@ -135,7 +135,7 @@ fn barriers(program: &Program, it: &Explanation, scope: Scope) -> Vec<Vec<Change
 
 /// The command in front of which a barrier comes before a place, outside of every render pass.
 fn point_before(program: &Program, place: &Place) -> Option<(CommandBufferId, u32)> {
-    point(program, place, |commands, index| open_at(commands, index), |index| index)
+    point(program, place, open_at, |index| index)
 }
 
 /// The same behind a place.

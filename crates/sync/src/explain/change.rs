@@ -124,20 +124,8 @@ impl Change {
                 )
             }
             Change::InsertBarrier { buffer, before, dependency } => {
-                let (what, part) = match &dependency.what {
-                    What::Memory => ("VkMemoryBarrier2".to_owned(), String::new()),
-                    What::Resource { resource, region }
-                    | What::Transition { resource, region }
-                    | What::Ownership { resource, region, .. } => {
-                        let is_image = matches!(region, Region::Image(_));
-                        let name = if is_image { "VkImageMemoryBarrier2" } else { "VkBufferMemoryBarrier2" };
-                        let layout = if is_image { " without layout change" } else { "" };
-                        (format!("{name}{layout}"), format!(" of {}{}", names.resource(*resource), region_text(region)))
-                    }
-                };
-                let masks = masks_text(&dependency.scope);
                 let place = names.recorded(*buffer, *before);
-                format!("insert vkCmdPipelineBarrier2 with a {what}{part} ({masks}) before {place}")
+                format!("insert vkCmdPipelineBarrier2 with {} before {place}", barrier_text(dependency, names))
             }
             Change::AddSubpassDependency { pass, dependency } => format!(
                 "add a VkSubpassDependency2 to render pass {}: srcSubpass {}, dstSubpass {}, {}",
@@ -179,6 +167,22 @@ impl Change {
                     queue.0
                 )
             }
+        }
+    }
+}
+
+fn barrier_text(dependency: &Dependency, names: &dyn Names) -> String {
+    let masks = masks_text(&dependency.scope);
+    match &dependency.what {
+        What::Memory => format!("a VkMemoryBarrier2 ({masks})"),
+        What::Resource { resource, region }
+        | What::Transition { resource, region }
+        | What::Ownership { resource, region, .. } => {
+            let kind = match region {
+                Region::Image(_) => "a VkImageMemoryBarrier2 without layout change",
+                Region::Buffer(_) => "a VkBufferMemoryBarrier2",
+            };
+            format!("{kind} of {}{} ({masks})", names.resource(*resource), region_text(region))
         }
     }
 }

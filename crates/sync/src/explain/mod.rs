@@ -24,9 +24,7 @@ mod words;
 #[cfg(test)]
 mod mutation;
 
-use lavascope_program::{
-    Access, CommandBufferId, Found, Place, Program, QueueId, Region, RenderPassId, ResourceId, Scope,
-};
+use lavascope_program::{CommandBufferId, Found, Place, Program, QueueId, Region, RenderPassId, ResourceId, Scope};
 
 pub use change::{BatchSite, Change, Fix, HostWait};
 pub use describe::describe_operation;
@@ -281,18 +279,5 @@ impl timeline::Timeline<'_> {
             it if it == self.presentation() => Lane::Presentation,
             it => Lane::Queue(QueueId(u32::from(it))),
         }
-    }
-}
-
-impl AccessFacts {
-    /// The access as a program would state it; none for layout transitions and presentation.
-    pub fn as_access(&self) -> Option<Access> {
-        (self.stage != 0).then(|| Access {
-            resource: self.resource,
-            region: self.region.clone(),
-            stage: self.stage,
-            access: self.access,
-            order: lavascope_program::RasterOrder::None,
-        })
     }
 }

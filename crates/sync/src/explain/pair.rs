@@ -143,12 +143,12 @@ pub(super) fn neighbors(timeline: &Timeline<'_>) -> Vec<Neighbors> {
             continue;
         }
         let pieces = cut(&ranges(timeline, last.1), &own).into_iter().flat_map(|it| split(timeline, it));
-        let is_covered = pieces.map(|piece| {
+        let mut is_covered = pieces.map(|piece| {
             let region = at.1.region.clone();
             let pair = Pair { prior: last.2, at: at.2, piece, region, is_alias: false, is_covered: false };
             follow(timeline, &pair, Want::Verdict).is_covered
         });
-        let is_covered = is_covered.fold(true, |all, it| all && it);
+        let is_covered = is_covered.all(|it| it);
         let (prior, place) = (last.0.place.clone(), at.0.place.clone());
         found.push(Neighbors { prior, at: place, resource: at.1.resource, is_covered });
     }

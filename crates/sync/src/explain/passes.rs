@@ -1,5 +1,7 @@
 //! Render passes in a timeline: their subpasses as moments, and the accesses that they make by themselves.
 
+use std::ops::Range;
+
 use lavascope_abi::{AccessFlags2, ImageAspectFlags, PipelineStageFlags2};
 use lavascope_program::{
     Area, AttachmentKind, AttachmentView, ImageRegion, LoadOp, Region, RenderPass, RenderPassId, Rendering,
@@ -129,8 +131,10 @@ impl Builder<'_> {
         self.push(Happens::RenderingBegins { instance: id, resumption });
         self.instance = Some(Instance { id, kind: Kind::Rendering(rendering.clone()) });
         if !rendering.is_resuming {
-            let loads = rendering.attachments.iter().filter_map(|it| {
-                Some(attachment(&it.view, it.kind, rendering.area, load(it.kind, it.load)?, Order::Load, Role::Load))
+            let inside = Inside { area: rendering.area, view_mask: rendering.view_mask };
+            let loads = rendering.attachments.iter().flat_map(|it| {
+                let usage = load(it.kind, it.load);
+                inside.uses(&it.view, it.kind, How { usage, order: Order::Load, role: Role::Load })
             });
             self.uses(loads.collect());
         }
@@ -138,14 +142,15 @@ impl Builder<'_> {
 
     pub(super) fn end_rendering(&mut self) {
         let Some(Instance { id, kind: Kind::Rendering(rendering) }) = &self.instance else { return };
-        let (id, area) = (*id, rendering.area);
+        let (id, inside) = (*id, Inside { area: rendering.area, view_mask: rendering.view_mask });
         if rendering.is_suspending {
             let queue = usize::from(self.queue());
             self.suspended[queue] = Some(id);
         } else {
-            let resolves: Vec<Used> = rendering.attachments.iter().flat_map(|it| resolve_of(it, area)).collect();
-            let stores = rendering.attachments.iter().filter_map(|it| {
-                Some(attachment(&it.view, it.kind, area, store(it.kind, it.store)?, Order::Last, Role::Store))
+            let resolves: Vec<Used> = rendering.attachments.iter().flat_map(|it| resolve_of(it, inside)).collect();
+            let stores = rendering.attachments.iter().flat_map(|it| {
+                let usage = store(it.kind, it.store);
+                inside.uses(&it.view, it.kind, How { usage, order: Order::Last, role: Role::Store })
             });
             let stores: Vec<Used> = stores.collect();
             self.uses(resolves);
@@ -226,10 +231,16 @@ impl Pass {
         for (index, it) in self.pass.attachments.iter().enumerate().filter(|it| is_own(it.0)) {
             let Some(view) = self.views.get(index) else { continue };
             for part in parts(it.kind) {
-                found.extend(usage(index, part).map(|usage| attachment(view, part, self.area, usage, order, role)));
+                let how = How { usage: usage(index, part), order, role };
+                found.extend(self.inside().uses(view, part, how));
             }
         }
         found
+    }
+
+    fn inside(&self) -> Inside {
+        let view_mask = self.pass.subpasses.get(self.subpass as usize).map_or(0, |it| it.view_mask);
+        Inside { area: self.area, view_mask }
     }
 
     fn loads(&self) -> Vec<Used> {
@@ -342,22 +353,52 @@ fn depth_usage(stage: PipelineStageFlags2, is_write: bool) -> Option<Usage> {
     TABLES.usage(stage.0, access.0)
 }
 
-/// One aspect of an attachment, inside the render area.
-fn attachment(view: &AttachmentView, part: AttachmentKind, area: Area, usage: Usage, order: Order, role: Role) -> Used {
-    let aspect = match part {
-        AttachmentKind::Depth => ImageAspectFlags::DEPTH.0,
-        AttachmentKind::Stencil => ImageAspectFlags::STENCIL.0,
-        AttachmentKind::Color | AttachmentKind::DepthStencil => view.region.aspects,
-    };
-    let region = ImageRegion { aspects: view.region.aspects & aspect, area: Some(area), ..view.region.clone() };
-    Used { order, ..Used::new(view.resource, Region::Image(region), usage, role) }
+/// What part of an attachment is touched: inside the render area, and with multiview in the layers of the views.
+#[derive(Clone, Copy)]
+struct Inside {
+    area: Area,
+    view_mask: u32,
 }
 
-fn resolve_of(it: &RenderingAttachment, area: Area) -> Vec<Used> {
+/// How an attachment is accessed; not at all without a usage.
+#[derive(Clone, Copy)]
+struct How {
+    usage: Option<Usage>,
+    order: Order,
+    role: Role,
+}
+
+impl Inside {
+    /// The accesses to one aspect of an attachment.
+    fn uses(self, view: &AttachmentView, part: AttachmentKind, how: How) -> Vec<Used> {
+        let aspect = match part {
+            AttachmentKind::Depth => ImageAspectFlags::DEPTH.0,
+            AttachmentKind::Stencil => ImageAspectFlags::STENCIL.0,
+            AttachmentKind::Color | AttachmentKind::DepthStencil => view.region.aspects,
+        };
+        let aspects = view.region.aspects & aspect;
+        let Some(usage) = how.usage else { return Vec::new() };
+        let of_layers = |layers| {
+            let region = ImageRegion { aspects, layers, area: Some(self.area), ..view.region.clone() };
+            Used { order: how.order, ..Used::new(view.resource, Region::Image(region), usage, how.role) }
+        };
+        self.layers(&view.region.layers).into_iter().map(of_layers).collect()
+    }
+
+    fn layers(self, layers: &Range<u32>) -> Vec<Range<u32>> {
+        if self.view_mask == 0 {
+            return Some(layers.clone()).into_iter().collect();
+        }
+        let views = (0..32).filter(|it| self.view_mask >> it & 1 != 0).map(|it| layers.start + it);
+        views.filter(|it| *it < layers.end).map(|it| it..it + 1).collect()
+    }
+}
+
+fn resolve_of(it: &RenderingAttachment, inside: Inside) -> Vec<Used> {
     let Some(resolve) = &it.resolve else { return Vec::new() };
     let both = [(&it.view, resolve_usage(false), Order::Last), (&resolve.view, resolve_usage(true), Order::None)];
-    let used = |(view, usage, order): (&AttachmentView, Option<Usage>, Order)| {
-        usage.map(|usage| attachment(view, it.kind, area, usage, order, Role::Resolve))
+    let uses = |(view, usage, order): (&AttachmentView, Option<Usage>, Order)| {
+        inside.uses(view, it.kind, How { usage, order, role: Role::Resolve })
     };
-    both.into_iter().filter_map(used).collect()
+    both.into_iter().flat_map(uses).collect()
 }

@@ -119,11 +119,13 @@ impl Executor<'_> {
                 }
             }
         }
-        let now = Now { name: Name::Alias, ..now };
         for (own, theirs) in device.addresses.aliased(it.resource, &ranges) {
             for (_, state) in device.states.overlapping(theirs) {
-                let found = state.check(now, it.usage, it.order);
-                conflicts.extend(self.by_another_name(now, it.usage, &own, &found));
+                for own in pieces(&own, state.cuts()) {
+                    let now = Now { name: Name::Alias { start: own.start, end: own.end }, ..now };
+                    let found = state.check(now, it.usage, it.order);
+                    conflicts.extend(self.by_another_name(now, it.usage, &own, &found));
+                }
             }
         }
         self.device.report(tag, it.resource, conflicts);
@@ -146,7 +148,7 @@ impl Executor<'_> {
             if at < part.start {
                 left.push((at..part.start, found.to_vec()));
             }
-            let stays = |it: &&Conflict| !state.stands_between(now, usage, it.prior);
+            let stays = |it: &&Conflict| !state.stands_between(now, usage, it);
             left.push((part.clone(), found.iter().filter(stays).copied().collect()));
             at = part.end;
         }
@@ -262,8 +264,8 @@ impl Executor<'_> {
                 conflicts.push((part, check(state, now)));
             }
         }
-        let now = Now { name: Name::Alias, ..now };
         for (own, theirs) in self.device.addresses.aliased(resource, &ranges) {
+            let now = Now { name: Name::Alias { start: own.start, end: own.end }, ..now };
             for (_, state) in self.device.states.overlapping(theirs) {
                 conflicts.extend(self.by_another_name(now, TRANSITION_WRITE, &own, &check(state, now)));
             }
@@ -290,8 +292,8 @@ impl Executor<'_> {
         }
         if !ready.element.is_transition {
             // What was written by another name and is available becomes visible to accesses by this one.
-            let now = Now { name: Name::Alias, ..now };
-            for (_, theirs) in aliased {
+            for (own, theirs) in aliased {
+                let now = Now { name: Name::Alias { start: own.start, end: own.end }, ..now };
                 states.update(theirs, |_, state| {
                     if let Some(state) = state {
                         state.depend(now, &ready.first, &ready.element.scope);
@@ -392,6 +394,15 @@ impl Executor<'_> {
         }
         first
     }
+}
+
+/// A range, cut at some places.
+fn pieces(range: &Range<u64>, cuts: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
+    let mut all: Vec<u64> = cuts.filter(|it| range.start < *it && *it < range.end).collect();
+    all.extend([range.start, range.end]);
+    all.sort_unstable();
+    all.dedup();
+    all.windows(2).map(|it| it[0]..it[1]).collect()
 }
 
 /// One use of a part of a resource, by the name that the tables have for it.

@@ -24,8 +24,9 @@ struct Visible {
     /// The beginning of the subpass in which this holds; zero outside, where it holds from then on.
     from: Tag,
     usages: Usages,
-    /// By whatever name the memory is accessed.
+    /// By whatever name the memory is accessed, or at some addresses of another resource in it.
     everywhere: Usages,
+    at: Option<(u64, u64)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,16 +43,16 @@ impl Overlay {
     pub(crate) fn add(&mut self, now: Now<'_>, scope: &Expanded) {
         let Now { queue, tag, from, .. } = now;
         let Expanded { dst: stages, dst_usages, dst_everywhere, .. } = *scope;
-        let (usages, everywhere) = match now.name {
-            Name::Own => (dst_usages, dst_everywhere),
-            Name::Alias => (dst_everywhere, dst_usages.union(dst_everywhere)),
+        let (usages, everywhere, at) = match now.name {
+            Name::Own => (dst_usages, dst_everywhere, None),
+            Name::Alias { start, end } => (Usages::default(), dst_usages.union(dst_everywhere), Some((start, end))),
         };
-        match self.visible.iter_mut().find(|it| it.queue == queue && it.from == from) {
+        match self.visible.iter_mut().find(|it| it.queue == queue && it.from == from && it.at == at) {
             Some(own) => {
                 own.usages = own.usages.union(usages);
                 own.everywhere = own.everywhere.union(everywhere);
             }
-            None => self.visible.push(Visible { queue, from, usages, everywhere }),
+            None => self.visible.push(Visible { queue, from, usages, everywhere, at }),
         }
         let to_host = usages.and(scope::usages_of(scope::host()));
         if !to_host.is_empty() {
@@ -66,12 +67,20 @@ impl Overlay {
         }
     }
 
+    /// Where visibility by another name begins or ends.
+    pub(crate) fn cuts(&self) -> impl Iterator<Item = u64> {
+        self.visible.iter().filter_map(|it| it.at).flat_map(|it| [it.0, it.1])
+    }
+
     /// Whether the write is visible to a usage.
     pub(crate) fn is_visible(&self, now: Now<'_>, usage: Usage) -> bool {
         let clock = now.clock;
         let here = self.visible.iter().filter(|it| now.is_inside(it.queue, it.from)).any(|it| match now.name {
             Name::Own => it.usages.has(usage),
-            Name::Alias => it.everywhere.has(usage),
+            Name::Alias { start, end } => {
+                let is_there = it.at.is_none_or(|at| at.0 <= start && end <= at.1);
+                is_there && it.everywhere.has(usage)
+            }
         });
         let knows = |queue: u8, tag| clock.batches.get(&queue).is_some_and(|it| *it >= tag);
         let to_host = self.to_host.iter().any(|it| it.2.has(usage) && knows(it.0, it.1));

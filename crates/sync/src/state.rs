@@ -56,7 +56,11 @@ pub(crate) struct Now<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
     Own,
-    Alias,
+    /// By another resource in the same memory, at these addresses of that one.
+    Alias {
+        start: u64,
+        end: u64,
+    },
 }
 
 /// The first scope of a dependency on a resource.
@@ -138,14 +142,20 @@ impl State {
 
     /// Whether an access to this very range stands between an earlier access of its memory by another name and one
     /// that happens now: it has been held against the earlier one in its stead.
-    pub(crate) fn stands_between(&self, now: Now<'_>, usage: Usage, prior: Tag) -> bool {
+    pub(crate) fn stands_between(&self, now: Now<'_>, usage: Usage, conflict: &Conflict) -> bool {
+        let prior = conflict.prior;
         let is_written = self.writes().any(|it| it.tag > prior);
         let stage = TABLES.stage(usage);
         let is_between = |it: &Read| match TABLES.write_column(usage) {
-            Some(_) => it.last > prior,
+            Some(_) => it.last > prior && TABLES.write_column(conflict.prior_usage).is_some(),
             None => [it.first, it.last].iter().any(|tag| *tag > prior && it.happens_before(now, stage, *tag)),
         };
         is_written || self.reads.iter().any(is_between)
+    }
+
+    /// Addresses of other resources at which what is visible through them changes.
+    pub(crate) fn cuts(&self) -> impl Iterator<Item = u64> {
+        self.writes().filter_map(|it| it.overlay.as_deref()).flat_map(Overlay::cuts)
     }
 
     /// With what the layout transition of a barrier conflicts: what its first scope does not cover.

@@ -121,7 +121,7 @@ fn fixes(kinds: Kinds, count: u64) -> (usize, usize, BTreeMap<String, usize>) {
 fn most_hazards_have_a_verified_fix() {
     for kinds in [Kinds::BARRIERS, Kinds::STAGE_ONE, Kinds::ALL] {
         let (hazards, fixed, _) = fixes(kinds, 150);
-        assert!(fixed * 100 > hazards * 90, "{fixed} of {hazards}");
+        assert!(fixed * 100 >= hazards * 98, "{fixed} of {hazards}");
     }
 }
 
@@ -167,7 +167,7 @@ fn hazards_of_scenarios_are_explained_and_mended() {
         }
     }
     println!("{fixed} of {hazards} hazards of scenarios have a verified fix\n{}", without.join("\n"));
-    assert!(hazards > 100 && fixed * 100 >= hazards * 90, "{fixed} of {hazards}");
+    assert!(hazards > 100 && fixed * 100 >= hazards * 98, "{fixed} of {hazards}");
 }
 
 fn program(text: &str) -> Program {

@@ -12,6 +12,7 @@ mod fuzz;
 mod process;
 mod registry_files;
 mod shaders;
+mod sim;
 mod system;
 mod test;
 mod tidy;
@@ -80,6 +81,15 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
     },
+    /// Compare the hazard engine with the oracle on random programs, for longer than a test may.
+    Sim {
+        /// How many programs of each kind.
+        #[arg(long, default_value_t = 100_000)]
+        programs: u64,
+        /// The first seed.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// Feed mutated records to the check, for longer than a test may.
     Fuzz {
         /// How many mutated records.
@@ -106,6 +116,7 @@ fn main() -> Result<()> {
             vkcube::run(&root, pairs, vkcube::Layer::Counts, json.as_deref())
         }
         Command::Vkcube { pairs, stats: false, json } => vkcube::run(&root, pairs, vkcube::Layer::Off, json.as_deref()),
+        Command::Sim { programs, seed } => sim::run(&root, programs, seed),
         Command::Fuzz { records, seed } => fuzz::run(&root, records, seed),
     }
 }

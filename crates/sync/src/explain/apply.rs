@@ -18,7 +18,7 @@ pub(super) fn apply(program: &Program, change: &Change) -> Option<Program> {
             What::Resource { region: own, .. } | What::Transition { region: own, .. } => *own = region.clone(),
             What::Memory | What::Ownership { .. } => return None,
         },
-        Change::InsertBarrier { buffer, before, dependency } => {
+        Change::InsertBarrier { buffer, before, dependency, .. } => {
             let commands = &mut it.command_buffers.get_mut(buffer.0 as usize)?.commands;
             let barrier = Barrier::Two { dependencies: vec![dependency.clone()] };
             commands.insert((*before as usize).min(commands.len()), Command::Barrier(barrier));

@@ -25,7 +25,8 @@ pub(super) fn candidates(timeline: &Timeline<'_>, explanations: &[(Pair, Explana
     found.extend(barriers(program, first, scope));
     found.extend(subpasses(timeline, pair, first, scope));
     found.extend(queues(program, first, scope));
-    found.extend(host(program, first, scope));
+    let has_writes = explanations.iter().any(|it| it.1.prior.is_write);
+    found.extend(host(program, first, has_writes.then_some(scope)));
     let mut found: Vec<Fix> = found.into_iter().map(|changes| Fix { changes }).collect();
     found.sort_by_key(Fix::size);
     found
@@ -127,7 +128,7 @@ fn barriers(program: &Program, it: &Explanation, scope: Scope) -> Vec<Vec<Change
     for (buffer, before) in points.into_iter().flatten() {
         for what in &whats {
             let dependency = Dependency { scope, what: what.clone() };
-            found.push(vec![Change::InsertBarrier { buffer, before, dependency }]);
+            found.push(vec![Change::InsertBarrier { buffer, before, dependency, feature: None }]);
         }
     }
     found
@@ -192,11 +193,10 @@ fn subpasses(timeline: &Timeline<'_>, pair: &Pair, it: &Explanation, scope: Scop
         return Vec::new();
     };
     let begin = super::element::recorded(timeline.program, &timeline.moments[instance].place);
-    let Some(Command::BeginRenderPass { pass, .. }) = begin.and_then(|(buffer, command)| {
+    let command = begin.and_then(|(buffer, command)| {
         timeline.program.command_buffers.get(buffer.0 as usize)?.commands.get(command as usize)
-    }) else {
-        return Vec::new();
-    };
+    });
+    let Some(Command::BeginRenderPass { pass, .. }) = command else { return inside_rendering(it, scope) };
     let mut scope = scope;
     if at.role == Role::Transition {
         // It stands in for the implicit dependency, which had all attachments in its scopes.
@@ -210,12 +210,21 @@ fn subpasses(timeline: &Timeline<'_>, pair: &Pair, it: &Explanation, scope: Scop
         return vec![vec![add]];
     }
     let Some((buffer, before)) = it.at.recorded else { return Vec::new() };
-    let barrier = Change::InsertBarrier { buffer, before, dependency: Dependency { scope, what: What::Memory } };
+    let dependency = Dependency { scope, what: What::Memory };
+    let barrier = Change::InsertBarrier { buffer, before, dependency, feature: None };
     let declared = timeline.program.render_passes.get(pass.0 as usize).is_some_and(|it| {
         it.dependencies.iter().any(|it| it.src == src && it.dst == dst && union(it.scope, scope) == it.scope)
     });
     debug_assert!(at_moment.submitted.is_some(), "subpasses are in command buffers");
     vec![if declared { vec![barrier] } else { vec![add, barrier] }]
+}
+
+/// A barrier inside of rendering without a render pass.
+fn inside_rendering(it: &Explanation, scope: Scope) -> Vec<Vec<Change>> {
+    let Some((buffer, before)) = it.at.recorded.filter(|_| it.is_inside_one_instance) else { return Vec::new() };
+    let dependency = Dependency { scope, what: What::Memory };
+    let feature = Some("dynamicRenderingLocalRead");
+    vec![vec![Change::InsertBarrier { buffer, before, dependency, feature }]]
 }
 
 const ATTACHMENTS: u64 = super::passes::ATTACHMENT_ACCESSES;
@@ -261,8 +270,8 @@ fn acquires(program: &Program, it: &Explanation, wait: BatchSite, at: u64) -> Ve
     found
 }
 
-/// The host waits, and what it looks at was made available to it.
-fn host(program: &Program, it: &Explanation, scope: Scope) -> Vec<Vec<Change>> {
+/// The host waits, and what was written is made available to it.
+fn host(program: &Program, it: &Explanation, made_available: Option<Scope>) -> Vec<Vec<Change>> {
     let (Lane::Queue(queue), Lane::Host, Place::Step(before), Place::Command(prior)) =
         (it.prior.lane, it.at.lane, &it.at.place, &it.prior.place)
     else {
@@ -273,12 +282,13 @@ fn host(program: &Program, it: &Explanation, scope: Scope) -> Vec<Vec<Change>> {
         _ => HostWait::Queue(queue),
     };
     let wait = Change::InsertHostWait { before: *before, wait: fence };
-    let barrier = point_after(program, &it.prior.place).map(|(buffer, before)| {
+    let point = point_after(program, &it.prior.place);
+    let barrier = point.zip(made_available).map(|((buffer, before), scope)| {
         let dependency = Dependency { scope, what: What::Memory };
-        Change::InsertBarrier { buffer, before, dependency }
+        Change::InsertBarrier { buffer, before, dependency, feature: None }
     });
     let mut found = vec![vec![wait.clone()]];
-    if let Some(barrier) = barrier.filter(|_| it.prior.is_write) {
+    if let Some(barrier) = barrier {
         found.push(vec![barrier.clone()]);
         found.push(vec![barrier, wait]);
     }

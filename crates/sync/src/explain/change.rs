@@ -27,11 +27,12 @@ pub enum Change {
         resource: ResourceId,
         region: Region,
     },
-    /// A barrier of version 2 is put in front of a command.
+    /// A barrier of version 2 is put in front of a command. Inside rendering it needs a feature of the device.
     InsertBarrier {
         buffer: CommandBufferId,
         before: u32,
         dependency: Dependency,
+        feature: Option<&'static str>,
     },
     AddSubpassDependency {
         pass: RenderPassId,
@@ -123,9 +124,10 @@ impl Change {
                     region_text(region)
                 )
             }
-            Change::InsertBarrier { buffer, before, dependency } => {
-                let place = names.recorded(*buffer, *before);
-                format!("insert vkCmdPipelineBarrier2 with {} before {place}", barrier_text(dependency, names))
+            Change::InsertBarrier { buffer, before, dependency, feature } => {
+                let (what, place) = (barrier_text(dependency, names), names.recorded(*buffer, *before));
+                let feature = feature.map_or(String::new(), |it| format!(" (needs the feature {it})"));
+                format!("insert vkCmdPipelineBarrier2 with {what} before {place}{feature}")
             }
             Change::AddSubpassDependency { pass, dependency } => format!(
                 "add a VkSubpassDependency2 to render pass {}: srcSubpass {}, dstSubpass {}, {}",

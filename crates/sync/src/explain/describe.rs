@@ -121,12 +121,20 @@ impl Follower<'_> {
             (0, 0)
         } else if self.at.role == Role::Transition {
             let is_reached = self.target.stages.0 & element.scope.dst.0 != 0;
-            let wanted = self.at.gates.iter().fold(0, |all, it| all | it.given.src_stages);
-            (if is_reached { 0 } else { wanted & wanted.wrapping_neg() }, 0)
+            (if is_reached { 0 } else { self.stage_of_target() }, 0)
         } else {
             destination.missing(self.at.usage, is_memory, self.flags(self.at_queue))
         };
         Scope { src_stages, src_access, dst_stages, dst_access }
+    }
+
+    /// The stage that must come after the earlier access: of a layout transition, the first that it comes after.
+    fn stage_of_target(&self) -> u64 {
+        let wanted = self.at.gates.iter().fold(0, |all, it| all | it.given.src_stages);
+        match self.at.role {
+            Role::Transition if wanted != 0 => wanted & wanted.wrapping_neg(),
+            _ => source_bit(self.at.usage),
+        }
     }
 
     /// The barrier that the followed layout transition is part of: only its second scope can be at fault.
@@ -167,7 +175,6 @@ impl Follower<'_> {
             _ => (PipelineStageFlags2::ALL_COMMANDS.0, None),
         };
         let is_held = known.has(self.prior.is_write());
-        let stage = |usage: Usage| TABLES.stages[usize::from(TABLES.stage(usage).0)].bit;
         let mut missing = Scope::default();
         let mut gaps = Vec::new();
         if !is_held {
@@ -184,7 +191,7 @@ impl Follower<'_> {
             gaps.push(Gap::OtherQueue);
         } else if self.target.stages.0 & dst.0 == 0 {
             gaps.push(Gap::WaitStages);
-            missing.dst_stages = stage(self.at.usage);
+            missing.dst_stages = self.stage_of_target();
         }
         let site = Site::Semaphore { signal: own, wait: Some(part) };
         let scope = semaphore_scope(given, stages);

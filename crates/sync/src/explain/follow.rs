@@ -63,6 +63,7 @@ pub(super) fn follow(timeline: &Timeline<'_>, pair: &Pair, want: Want) -> Follow
         suspended: vec![Marks::default(); timeline.program.queues.len()],
         is_gated: false,
         before_barrier: None,
+        is_forgotten: false,
         now: 0,
         waited: HashSet::new(),
         want,
@@ -130,6 +131,8 @@ pub(super) struct Follower<'t> {
     is_gated: bool,
     /// What was known before the barrier that the later layout transition is part of.
     before_barrier: Option<Marks>,
+    /// Whether the memory was given back: nothing that comes after it is compared with the access.
+    is_forgotten: bool,
     pub(super) now: usize,
     pub(super) waited: HashSet<usize>,
     pub(super) want: Want,
@@ -224,6 +227,12 @@ impl<'t> Follower<'t> {
             }
             Happens::HostLearns(from) => self.host_learns(moment, from),
             Happens::HostSignals => drop(self.known.insert(self.now, self.host)),
+            Happens::Destroys(resource) => {
+                let whole = self.timeline.addresses.whole(*resource);
+                let piece = &self.pair.piece;
+                let has_it = whole.start <= piece.start && piece.end <= whole.end;
+                self.is_forgotten |= has_it && self.pair.prior.0 < self.now;
+            }
             Happens::Acquires(image) => {
                 let is_over =
                     self.prior_queue == moment.queue && self.pair.prior.0 < self.now && self.prior.resource == *image;
@@ -541,7 +550,7 @@ impl<'t> Follower<'t> {
             && self.at.subpass == self.prior.subpass
             && order::is_ordered((self.prior.usage, self.prior.order), (self.at.usage, self.at.order));
         let is_apart = is_inside_one_instance && self.prior.subpass.is_some_and(|it| self.at.apart.contains(&it));
-        let is_covered = self.is_implicit() || !is_apart && (is_ordered || self.is_safe());
+        let is_covered = self.is_forgotten || self.is_implicit() || !is_apart && (is_ordered || self.is_safe());
         Followed { operations: self.operations, is_ordered, is_inside_one_instance, is_apart, is_covered }
     }
 

@@ -77,6 +77,8 @@ pub(super) enum Happens {
     HostSignals,
     /// The presentation engine says that it is done with an image.
     Acquires(ResourceId),
+    /// Nothing is known of the resource's memory any more.
+    Destroys(ResourceId),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -272,7 +274,9 @@ impl<'a> Builder<'a> {
             }
             Step::Acquire { image, semaphore, fence } => self.acquire(index, *image, *semaphore, *fence),
             Step::Present { queue, waits, images } => self.park(index, *queue, [Work::Present(waits, images)]),
-            Step::Destroy(_) => {}
+            Step::Destroy(resource) => {
+                self.host(index, host, Happens::Destroys(*resource));
+            }
         }
         self.run();
     }

@@ -94,8 +94,14 @@ mod tests {
 
     #[test]
     fn the_lists_of_the_seed() {
-        for command in [Command::QueueSubmit, Command::UnmapMemory, Command::DestroyBuffer, Command::FreeMemory] {
-            assert_eq!(Order::of(command), Order { before: true, after: After::Never });
+        let ends = |it: &&Command| it.desc().name.starts_with("vkDestroy") || it.desc().name.starts_with("vkFree");
+        let submits = [Command::QueueSubmit, Command::QueueSubmit2, Command::UnmapMemory, Command::UnmapMemory2];
+        for command in Command::ALL.iter().filter(ends).chain(&submits) {
+            assert_eq!(Order::of(*command), Order { before: true, after: After::Never }, "{}", command.desc().name);
+        }
+        for command in [Command::GetFenceStatus, Command::QueueWaitIdle, Command::WaitForFences] {
+            assert!(Order::of(command).after.is_due(0, || false));
+            assert!(!Order::of(command).after.is_due(1, || true), "not ready is no success");
         }
         for command in [Command::ResetCommandPool, Command::ResetDescriptorPool, Command::ResetQueryPool] {
             assert_eq!(Order::of(command), Order { before: true, after: After::Success });
@@ -106,6 +112,7 @@ mod tests {
         assert_eq!(Order::of(Command::QueuePresentKHR), Order { before: true, after: After::Always });
         assert_eq!(Order::of(Command::CmdDraw), Order::default());
         assert_eq!(Order::of(Command::ResetEvent), Order::default());
+        assert_eq!(Order::of(Command::ResetFences), Order::default());
     }
 
     #[test]

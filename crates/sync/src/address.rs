@@ -33,7 +33,7 @@ struct Placed {
 /// Red, green, blue, alpha.
 const COMPONENTS: u64 = 4;
 /// Room for a memory whose size nobody told.
-const MEMORY_SIZE: u64 = 1 << 44;
+const MEMORY_SIZE: u64 = 1 << 40;
 
 impl Addresses {
     pub(crate) fn add(&mut self, resource: &Resource) -> ResourceId {

@@ -77,7 +77,7 @@ fn is_same(own: Site, weakened: Site) -> bool {
 #[test]
 fn explanations_name_what_was_weakened() {
     for kinds in [Kinds::BARRIERS, Kinds::STAGE_ONE, Kinds::ALL] {
-        let score = score(kinds, 60);
+        let score = score(kinds, 200);
         println!("{score:?}");
         assert!(score.all > 100 && score.named * 100 >= score.all * 95, "{score:?}");
         assert!(score.blamed * 100 >= score.all * 90, "{score:?}");

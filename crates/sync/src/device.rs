@@ -235,8 +235,11 @@ impl Device {
         for (wait, known) in &waited {
             let stages = scope::destination(wait.stages, own.flags);
             own.clock.second_scope(&known.carry, stages, scope::usages_of(stages));
-            own.clock.see(&known.host);
-            own.receive(stages, &known.host);
+            // A wait at no stage brings nothing to anybody.
+            if !stages.is_empty() {
+                own.clock.see(&known.host);
+                own.receive(stages, &known.host);
+            }
             own.clock.raise_batches(&known.batches);
         }
         execute(self, queue, parked.step, index, batch);

@@ -11,7 +11,6 @@ mod findings;
 mod generated;
 mod layer_files;
 mod libraries;
-mod nearest;
 mod probe;
 mod program;
 mod remedy;

@@ -117,19 +117,5 @@ impl Fault {
 
 /// The name that differs least from `word`, if that is little.
 pub(crate) fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let best = names.map(|it| (distance(word, it), it)).min()?;
-    (best.0 <= 3.max(word.len() / 4)).then_some(best.1)
-}
-
-/// How many letters must be changed, added or removed.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.bytes().enumerate() {
-            let cost = (diagonal + usize::from(x != y)).min(row[j] + 1).min(row[j + 1] + 1);
-            diagonal = std::mem::replace(&mut row[j + 1], cost);
-        }
-    }
-    row[b.len()]
+    lavascope_base::nearest(word, names, 1).pop()
 }

@@ -168,15 +168,7 @@ pub(crate) fn graphics_stages() -> u64 {
 
 /// The known name that is nearest to an unknown one, if any is near.
 pub(crate) fn near<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    const LENGTH_MAX: usize = 60;
-    let lower = |text: &str| text.chars().map(|it| it.to_ascii_lowercase()).collect::<Vec<char>>();
-    let wanted = lower(wanted);
-    if wanted.len() > LENGTH_MAX {
-        return None;
-    }
-    let distance_max = wanted.len().div_ceil(3);
-    let scored = names.map(|it| (distance(&wanted, &lower(it)), it));
-    scored.filter(|it| it.0 <= distance_max && it.0 < wanted.len()).min().map(|it| it.1)
+    lavascope_base::nearest(wanted, names, 1).pop()
 }
 
 fn is_write_name(name: &str) -> bool {
@@ -215,20 +207,6 @@ fn layout_name(name: &str) -> String {
         base = base.strip_suffix(suffix).unwrap_or(base);
     }
     base.to_ascii_lowercase()
-}
-
-fn distance(a: &[char], b: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let changed = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -33,7 +33,6 @@ mod application;
 mod document;
 mod environment;
 mod file;
-mod nearest;
 mod problem;
 mod resolve;
 pub mod sources;

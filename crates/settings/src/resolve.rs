@@ -7,11 +7,11 @@ use std::ffi::{OsStr, OsString};
 
 use crate::application::{self, Application};
 use crate::file::{self, SettingsFile};
-use crate::nearest::nearest;
 use crate::problem::{PROBLEMS_MAX, Place, Problem, Severity, quoted};
 use crate::table::{Alias, Meaning, SETTINGS, Setting, Settings, WORDS_OF_OTHERS, aliases};
 use crate::value::{Refused, Value, split};
 use crate::{OWN_LAYER, environment};
+use lavascope_base::nearest;
 
 /// Everything that may hold settings, as it was found.
 #[derive(Clone, Debug, Default)]
@@ -116,7 +116,7 @@ impl Collector {
         let problem =
             Problem::new(Severity::Warning, place, format!("{} is not a setting of {OWN_LAYER}", quoted(name)))
                 .allowed("the names in docs/settings.md")
-                .suggestion(nearest(key, known).map(written));
+                .suggestion(nearest(key, known, 1).pop().map(written));
         self.report(problem);
     }
 
@@ -176,7 +176,7 @@ impl Collector {
             .collect();
         ours.sort_unstable();
         ours.dedup();
-        let suggestion = nearest(word, ours.iter().copied().chain(others)).map(str::to_owned);
+        let suggestion = nearest(word, ours.iter().copied().chain(others), 1).pop().map(str::to_owned);
         let problem = Problem::new(Severity::Warning, place, format!("{key} cannot contain {}", quoted(word)));
         self.report(problem.allowed(ours.join(", ")).suggestion(suggestion));
     }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::nearest::nearest;
+use lavascope_base::nearest;
 
 /// What a setting's value looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,7 +180,7 @@ fn unsigned(text: &str) -> Option<u64> {
 
 fn choice(text: &str, words: &'static [&'static str]) -> Result<&'static str, Refused> {
     let found = words.iter().find(|it| it.eq_ignore_ascii_case(text)).copied();
-    found.ok_or_else(|| Refused { part: text.to_owned(), suggestion: nearest(text, words.iter().copied()) })
+    found.ok_or_else(|| Refused { part: text.to_owned(), suggestion: nearest(text, words.iter().copied(), 1).pop() })
 }
 
 /// What begins like a number must be one; callbacks show ids as signed numbers, so those count too.

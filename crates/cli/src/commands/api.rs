@@ -7,12 +7,12 @@ use serde::Serialize;
 
 use lavascope_abi::desc::{CommandDesc, Direction, EnumDesc, Layout, Level, ResultKind, Source, Target, Ty, Written};
 use lavascope_abi::{COMMANDS, HandleType, RESULT_ENUM, STRUCTURE_TYPE_ENUM, STRUCTURES};
+use lavascope_base::nearest;
 
 use super::Outcome;
 use crate::catalog::{Catalog, Item, enum_of};
 use crate::describe::{self, FieldInfo};
 use crate::generated::{NULL_DRIVER_VERDICTS, RECORD_VERDICTS};
-use crate::nearest::nearest;
 use crate::text::{self, Paint, columns};
 
 /// More names than this are counted instead of shown; `--json` has them all.

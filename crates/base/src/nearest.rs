@@ -1,10 +1,16 @@
 //! Which known names are nearest to one that is not known.
 
+/// Longer names are not misspelled but something else.
+const LENGTH_MAX: usize = 100;
+
 /// Up to `count` names, nearest first, none of them too far to be meant. Case does not count.
-pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>, count: usize) -> Vec<&'a str> {
+pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>, count: usize) -> Vec<&'a str> {
     let wanted = lower(wanted);
-    // A third of the letters wrong is still the same word; a short one may have three wrong.
-    let distance_max = (wanted.len() / 3).max(3);
+    if wanted.len() > LENGTH_MAX {
+        return Vec::new();
+    }
+    // A third of the letters wrong is still the same word, but at least one letter must be right.
+    let distance_max = (wanted.len() / 3).max(2).min(wanted.len().saturating_sub(1));
     let mut found: Vec<(usize, &str)> = names
         .filter(|it| it.len().abs_diff(wanted.len()) <= distance_max)
         .map(|it| (distance(&wanted, &lower(it)), it))
@@ -37,12 +43,9 @@ fn distance(a: &[char], b: &[char]) -> usize {
 mod tests {
     use super::*;
 
-    fn between(a: &str, b: &str) -> usize {
-        distance(&lower(a), &lower(b))
-    }
-
     #[test]
     fn distance_counts_single_letters() {
+        let between = |a: &str, b: &str| distance(&lower(a), &lower(b));
         assert_eq!(between("kitten", "sitting"), 3);
         assert_eq!(between("", "abc"), 3);
         assert_eq!(between("abc", ""), 3);
@@ -51,8 +54,11 @@ mod tests {
 
     #[test]
     fn the_nearest_come_first_and_the_far_not_at_all() {
-        let names = ["vkCmdDraw", "vkCmdDrawIndexed", "vkCmdCopy", "VkBuffer"];
+        let names = ["vkCmdDraw", "vkCmdDrawIndexed", "vkCmdCopy", "VkBuffer", "sync", "gpu"];
         assert_eq!(nearest("vkCmdDrwa", names.into_iter(), 3), ["vkCmdDraw"]);
-        assert_eq!(nearest("zzzzzzzzzzzzzzzzzz", names.into_iter(), 3), Vec::<&str>::new());
+        assert_eq!(nearest("SNYC", names.into_iter(), 1), ["sync"]);
+        for far in ["", "x", "qqq", "something_else", &"sync".repeat(100)] {
+            assert!(nearest(far, names.into_iter(), 3).is_empty(), "{far}");
+        }
     }
 }

@@ -4,16 +4,19 @@
 //! with the batches behind it. A command buffer is walked each time it is executed; what was recorded is small by
 //! then, and nothing has to be summed up that could be summed up wrongly.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
 use lavascope_base::IntervalMap;
-use lavascope_program::{Batch, FenceId, Found, Place, Point, QueueId, Region, ResourceId, SemaphoreId, Signal, Wait};
+use lavascope_program::{
+    Batch, FenceId, Found, Place, Point, QueueId, Region, ResourceId, Scope, SemaphoreId, Signal, Wait,
+};
 
 use crate::address::Addresses;
 use crate::clock::{Carry, Clock, Seen, Tag};
-use crate::scope;
+use crate::scope::{self, Expanded};
 use crate::state::{Conflict, State};
 use crate::usage::{PRESENTATION, Stages, TABLES, Usages};
 
@@ -39,7 +42,7 @@ pub(crate) struct Device {
     /// Images that were presented or acquired, numbered, with what their presentation came after.
     presented: HashMap<ResourceId, (usize, Known)>,
     /// Where each tag was given, by tag.
-    places: BTreeMap<Tag, Place>,
+    places: Vec<(Tag, Place)>,
     pub(crate) found: Vec<Found>,
 }
 
@@ -48,6 +51,8 @@ pub(crate) struct Timeline {
     pub(crate) flags: u32,
     pub(crate) family: u32,
     pub(crate) clock: Clock,
+    /// Scopes that were expanded already: programs use few, and use them again and again.
+    expanded: RefCell<HashMap<Scope, Expanded>>,
     /// What all signals so far have handed on together.
     signals: Carry,
     /// What is visible to the host, as waits brought it to some stages.
@@ -58,6 +63,10 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
+    pub(crate) fn expand(&self, scope: Scope) -> Expanded {
+        *self.expanded.borrow_mut().entry(scope).or_insert_with(|| Expanded::new(scope, self.flags))
+    }
+
     fn receive(&mut self, stages: Stages, seen: &Seen) {
         match self.received.iter_mut().find(|it| it.0 == stages) {
             Some(own) => own.1.raise_all(seen),
@@ -129,6 +138,7 @@ impl Device {
             flags: it.flags,
             family: it.family,
             clock: Clock::default(),
+            expanded: RefCell::default(),
             signals: Carry::default(),
             received: Vec::new(),
             parked: VecDeque::new(),
@@ -145,7 +155,7 @@ impl Device {
             host_clock: Clock::default(),
             tag: TAGS_PER_COMMAND,
             presented: HashMap::new(),
-            places: BTreeMap::new(),
+            places: Vec::new(),
             found: Vec::new(),
         }
     }
@@ -153,12 +163,13 @@ impl Device {
     /// A tag for something that happens next.
     pub(crate) fn next_tag(&mut self, place: Place) -> Tag {
         self.tag += TAGS_PER_COMMAND;
-        self.places.insert(self.tag, place);
+        self.places.push((self.tag, place));
         self.tag + OWN_TAG
     }
 
     pub(crate) fn place(&self, tag: Tag) -> Option<&Place> {
-        self.places.get(&(tag - tag % TAGS_PER_COMMAND))
+        let tag = tag - tag % TAGS_PER_COMMAND;
+        self.places.binary_search_by_key(&tag, |it| it.0).ok().map(|at| &self.places[at].1)
     }
 
     /// Hands batches to a queue, and executes whatever can be executed.

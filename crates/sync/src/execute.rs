@@ -496,18 +496,17 @@ fn element(dependency: &Dependency, mut scope: Expanded, queue: &Timeline) -> El
 
 /// Version 2: each dependency stands for itself.
 fn expanded(dependencies: &[Dependency], queue: &Timeline) -> Vec<Element> {
-    dependencies.iter().map(|it| element(it, Expanded::new(it.scope, queue.flags), queue)).collect()
+    dependencies.iter().map(|it| element(it, queue.expand(it.scope), queue)).collect()
 }
 
 /// Version 1: the command is one dependency. Its stages are those of the command, and what any element makes
 /// available is visible to what any element asks for, as far as they are about the same memory.
 fn united(dependencies: &[Dependency], src_stages: u64, dst_stages: u64, queue: &Timeline) -> Vec<Element> {
-    let flags = queue.flags;
     let of = |it: &Dependency| {
         let scope = Scope { src_stages, dst_stages, ..it.scope };
-        Expanded::new(scope, flags)
+        queue.expand(scope)
     };
-    let mut global = Expanded::new(Scope { src_stages, dst_stages, ..Scope::default() }, flags);
+    let mut global = queue.expand(Scope { src_stages, dst_stages, ..Scope::default() });
     for it in dependencies.iter().filter(|it| it.what == What::Memory) {
         let scope = of(it);
         global.src_usages = global.src_usages.union(scope.src_usages);

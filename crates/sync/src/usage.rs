@@ -3,6 +3,7 @@
 //! A *stage* is one bit of `VkPipelineStageFlags2` that stands for no others, or one of ours: those in
 //! which layout transitions and presentation happen. A *usage* is a stage together with one access that it can make.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use lavascope_abi::desc::SyncStage;
@@ -42,6 +43,8 @@ pub(crate) struct Tables {
     pub(crate) usages: Vec<UsageDesc>,
     /// Usages that write, in order: columns of the tables of writes.
     pub(crate) writes: Vec<Usage>,
+    /// Usages by the bits of stage and access.
+    by_bits: HashMap<(u64, u64), Usage>,
 }
 
 pub(crate) struct StageDesc {
@@ -82,7 +85,7 @@ impl Tables {
         let is_single = |it: &&SyncStage| it.stage != 0 && it.equivalent == 0 && it.stage & GROUP_STAGES == 0;
         stages.extend(SYNC_STAGES.iter().filter(is_single).map(|it| stage(it.stage, it.queues)));
         assert!(stages.len() <= 64, "a set of stages is one word");
-        let mut tables = Tables { stages, usages: Vec::new(), writes: Vec::new() };
+        let mut tables = Tables { stages, usages: Vec::new(), writes: Vec::new(), by_bits: HashMap::new() };
         tables.add_usages();
         tables.order_stages();
         tables
@@ -110,6 +113,9 @@ impl Tables {
         let write = is_write.then_some(self.writes.len() as u8);
         self.writes.extend(is_write.then_some(usage));
         self.stages[usize::from(stage.0)].usages.add(usage);
+        if access != 0 {
+            self.by_bits.insert((self.stages[usize::from(stage.0)].bit, access), usage);
+        }
         self.usages.push(UsageDesc { stage, access, write });
     }
 
@@ -160,8 +166,7 @@ impl Tables {
 
     /// The usage of an access, if the stage can make it.
     pub(crate) fn usage(&self, stage: u64, access: u64) -> Option<Usage> {
-        let fits = |it: &UsageDesc| self.stages[usize::from(it.stage.0)].bit == stage && it.access == access;
-        self.usages.iter().position(|it| it.access != 0 && fits(it)).map(|it| Usage(it as u8))
+        self.by_bits.get(&(stage, access)).copied()
     }
 }
 

@@ -216,6 +216,9 @@ impl Executor<'_> {
         let ready: Vec<Ready> =
             elements.into_iter().map(|it| Ready { first: self.first(tag, &it), element: it }).collect();
         self.apply(tag, &ready);
+        if matches!(barrier, Barrier::One { .. }) {
+            self.share_transitions(tag, &ready);
+        }
     }
 
     /// The first scope of an element of a barrier; inside a subpass, only of that subpass.
@@ -249,6 +252,27 @@ impl Executor<'_> {
             match element.part {
                 None => clock.second_scope(&first.carry, element.scope.dst, element.scope.dst_usages),
                 Some(_) => clock.execution_only(&first.carry, element.scope.dst),
+            }
+        }
+    }
+
+    /// A barrier of version 1 is one dependency: what one of its elements writes by changing a layout is visible to what
+    /// another asks for by another name of the same memory.
+    fn share_transitions(&mut self, tag: Tag, elements: &[Ready]) {
+        for ready in elements.iter().filter(|it| !it.element.is_transition) {
+            let Some((resource, ranges)) = self.part(&ready.element) else { continue };
+            let aliased = self.device.addresses.aliased(resource, &ranges);
+            let (queue, from) = (self.queue, self.from());
+            let Device { queues, states, .. } = &mut *self.device;
+            let clock = &queues[usize::from(queue)].clock;
+            for (own, theirs) in aliased {
+                let name = Name::Alias { start: own.start, end: own.end };
+                let now = Now { clock, queue, tag: tag + 1, instance: None, from, apart: &[], name };
+                states.update(theirs, |_, state| {
+                    if let Some(state) = state {
+                        state.share_transition(now, &ready.element.scope);
+                    }
+                });
             }
         }
     }
@@ -374,6 +398,9 @@ impl Executor<'_> {
             }
         }
         self.apply(tag, &ready);
+        if matches!(wait, WaitEvents::One { .. }) {
+            self.share_transitions(tag, &ready);
+        }
     }
 
     /// A first scope as it was when events were set; of one that is not set there is nothing.

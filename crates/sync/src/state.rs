@@ -234,6 +234,15 @@ impl State {
         }
     }
 
+    /// If the last write is a layout transition that happens now, a second scope gets it.
+    pub(crate) fn share_transition(&mut self, now: Now<'_>, scope: &Expanded) {
+        for write in self.write.iter_mut().chain(&mut self.more_writes) {
+            if write.usage == TRANSITION_WRITE && write.tag == now.tag {
+                write.overlay(now, scope);
+            }
+        }
+    }
+
     /// A dependency on the resource: if its first scope has the last write, its second scope, which is now, gets it.
     pub(crate) fn depend(&mut self, now: Now<'_>, first: &First, scope: &Expanded) {
         for write in self.write.iter_mut().chain(&mut self.more_writes) {

@@ -108,8 +108,10 @@ impl State {
         }
         // A read in between that happens before this one has been checked in its stead.
         let stage = TABLES.stage(usage);
-        let is_covered =
-            self.reads.iter().filter(|it| it.first > write.tag).any(|it| it.happens_before(now, stage, it.first));
+        let is_covered = self.reads.iter().filter(|it| it.first > write.tag).any(|it| {
+            it.happens_before(now, stage, it.first)
+                || now.is_ordered(it.queue, it.first, (it.usage, it.order), (usage, order))
+        });
         (!is_covered).then(|| write.conflict(now, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite))
     }
 

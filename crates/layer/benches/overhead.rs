@@ -53,13 +53,13 @@ fn main() {
 /// The drivers that are here, with their manifests.
 fn drivers(folder: &Path) -> Vec<(String, PathBuf)> {
     let null = folder.join("liblavascope_null_driver.so");
-    let text = lavascope_null_driver::manifest(&null.to_string_lossy());
+    let text = lavascope_loader::manifests::driver_manifest(&null.to_string_lossy());
     let mut drivers = vec![("null".to_owned(), written(folder, "null_driver.json", &text))];
     let mock = ["/usr/lib/chromium/libVkICD_mock_icd.so"].iter().map(PathBuf::from).find(|it| it.exists());
     let mock = std::env::var_os("LAVASCOPE_BENCH_MOCK_DRIVER").map(PathBuf::from).or(mock);
     match mock {
         Some(library) => {
-            let text = lavascope_null_driver::manifest(&library.to_string_lossy());
+            let text = lavascope_loader::manifests::driver_manifest(&library.to_string_lossy());
             drivers.push(("mock".to_owned(), written(folder, "mock_driver.json", &text)));
         }
         None => eprintln!("no mock driver here (LAVASCOPE_BENCH_MOCK_DRIVER names its library): not measured"),

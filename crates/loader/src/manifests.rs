@@ -239,5 +239,15 @@ fn file_name(path: &Path) -> String {
     path.file_stem().map_or_else(|| path.display().to_string(), |it| it.to_string_lossy().into_owned())
 }
 
+/// The text of a driver's manifest, with the path of its library as a loader shall open it.
+pub fn driver_manifest(library_path: &str) -> String {
+    let api_version = format!("1.4.{}", lavascope_abi::HEADER_VERSION);
+    let value = serde_json::json!({
+        "file_format_version": "1.0.1",
+        "ICD": { "library_path": library_path, "api_version": api_version },
+    });
+    format!("{value:#}\n")
+}
+
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@
 //!
 //! The same program sees the same handles, addresses, sizes and results in every run.
 //!
-//! A loader finds it by a manifest, whose text [`manifest`] gives, in `VK_ICD_FILENAMES` or `VK_DRIVER_FILES`.
+//! A loader finds it by a manifest (`lavascope_loader::manifests` writes one) in `VK_ICD_FILENAMES` or `VK_DRIVER_FILES`.
 //! Settings: `LAVASCOPE_NULL_EXECUTE=transfer` performs copies, fills and updates; `LAVASCOPE_NULL_PROFILE=FILE`
 //! takes away features, extensions and limits that the file does not list.
 //!
@@ -34,7 +34,6 @@ mod host_copy;
 mod image_layout;
 mod images;
 mod instance;
-mod manifest;
 mod members;
 mod memory;
 mod objects;
@@ -59,4 +58,3 @@ mod video;
 pub use instance::{
     vk_icdGetInstanceProcAddr, vk_icdGetPhysicalDeviceProcAddr, vk_icdNegotiateLoaderICDInterfaceVersion,
 };
-pub use manifest::manifest;

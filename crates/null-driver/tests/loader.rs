@@ -15,7 +15,7 @@ impl Folder {
             panic!("{} cannot be made: {error}", folder.display());
         }
         let folder = Folder(folder);
-        folder.write("driver.json", &lavascope_null_driver::manifest(&library()));
+        folder.write("driver.json", &lavascope_loader::manifests::driver_manifest(&library()));
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program.c");
         let mut compiler = Command::new("cc");
         compiler.arg(source).arg("-o").arg(folder.0.join("program")).arg("-lvulkan");

@@ -56,7 +56,8 @@ pub(crate) fn child(name: &str, environment: &[(&str, &str)], body: impl FnOnce(
 fn write_manifests(libraries: &Path, folder: &Path) -> PathBuf {
     let driver = folder.join("driver.json");
     let library = libraries.join("liblavascope_null_driver.so");
-    fs::write(&driver, lavascope_null_driver::manifest(&library.to_string_lossy())).expect("the folder is ours");
+    fs::write(&driver, lavascope_loader::manifests::driver_manifest(&library.to_string_lossy()))
+        .expect("the folder is ours");
     let extensions = INSTANCE_EXTENSIONS
         .map(|(name, version)| json!({ "name": name.to_string_lossy(), "spec_version": version.to_string() }));
     let function = "vkNegotiateLoaderLayerInterfaceVersion";

@@ -26,7 +26,7 @@ pub use render_pass::{
     Attachment, AttachmentKind, AttachmentView, LoadOp, RenderPass, Rendering, RenderingAttachment, Resolve, StoreOp,
     Subpass, SubpassDependency,
 };
-pub use resource::{Binding, Image, Resource, ResourceKind, Tiling};
+pub use resource::{Binding, Image, Resource, ResourceKind, SubresourceLayout, Tiling};
 pub use step::{Batch, Point, Signal, Step, Wait};
 
 /// Newtypes over the place of a thing in its list.

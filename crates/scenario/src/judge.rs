@@ -3,7 +3,7 @@
 use std::fmt;
 
 use lavascope_program::{Area, Command, Found, HazardKind, Image, ImageRegion, Place, Program, Region};
-use lavascope_program::{ResourceKind, Step};
+use lavascope_program::{Resource, ResourceKind, Step};
 
 use crate::annotation::contains;
 use crate::builder::{Statement, Usage};
@@ -133,7 +133,8 @@ fn body_start(text: &str) -> usize {
 fn expectation(scenario: &Scenario, places: &[Statement], found: &Found, site: Site, after: Site) -> Expectation {
     let region = normalize(&scenario.program, found.resource.0, &found.region);
     let statement = places.iter().find(|it| it.site == site);
-    let operand = statement.and_then(|it| operand(it, found, &region));
+    let resource = &scenario.program.resources[found.resource.0 as usize];
+    let operand = statement.and_then(|it| operand(it, resource, found, &region));
     Expectation {
         line: 0,
         column: 0,
@@ -149,7 +150,7 @@ fn expectation(scenario: &Scenario, places: &[Statement], found: &Found, site: S
 }
 
 /// The operand that the access was made through.
-fn operand(statement: &Statement, found: &Found, region: &Region) -> Option<u32> {
+fn operand(statement: &Statement, resource: &Resource, found: &Found, region: &Region) -> Option<u32> {
     let usage = match found.kind {
         HazardKind::ReadAfterWrite | HazardKind::ReadRacingWrite | HazardKind::ReadAfterPresent => Usage::Read,
         HazardKind::WriteAfterRead
@@ -161,8 +162,8 @@ fn operand(statement: &Statement, found: &Found, region: &Region) -> Option<u32>
     };
     let all = || statement.operands.iter().enumerate().filter(|it| it.1.resource == found.resource);
     let fitting = || all().filter(|it| it.1.usage == usage || it.1.usage == Usage::Any || usage == Usage::Any);
-    let best =
-        fitting().find(|it| contains(&it.1.region, region)).or_else(|| fitting().next()).or_else(|| all().next());
+    let exact = fitting().find(|it| contains(resource, &it.1.region, region));
+    let best = exact.or_else(|| fitting().next()).or_else(|| all().next());
     best.map(|it| it.0 as u32)
 }
 

@@ -2,7 +2,9 @@
 //!
 //! In barriers of version 1 the stages of single dependencies mean nothing; those of the command are read back for them.
 
-use lavascope_program::{Attachment, Program, Queue, RenderPass, Resource, ResourceKind, Step, Subpass, Tiling};
+use lavascope_program::{
+    Attachment, Program, Queue, RenderPass, Resource, ResourceKind, Step, Subpass, SubresourceLayout, Tiling,
+};
 
 use crate::builder::Statement;
 use crate::declare::{
@@ -221,9 +223,7 @@ fn resource_text(names: &Names, resource: &Resource) -> String {
                     text = format!("{text} {word}={count}");
                 }
             }
-            if image.tiling == Tiling::Linear {
-                text.push_str(" linear");
-            }
+            text.push_str(&tiling(&image.tiling));
             if image.alias {
                 text.push_str(" alias");
             }
@@ -237,6 +237,22 @@ fn resource_text(names: &Names, resource: &Resource) -> String {
         }
     }
     text
+}
+
+fn tiling(tiling: &Tiling) -> String {
+    let layouts = match tiling {
+        Tiling::Optimal => return String::new(),
+        Tiling::Linear => return " linear".to_owned(),
+        Tiling::Pitched(layouts) => layouts,
+    };
+    let layout = |it: &SubresourceLayout| {
+        let parts =
+            [("offset", it.offset), ("row", it.row_pitch), ("slice", it.depth_pitch), ("layer", it.array_pitch)];
+        let texts: Vec<String> =
+            parts.iter().filter(|it| it.1 != 0 || it.0 == "row").map(|it| format!("{}={}", it.0, it.1)).collect();
+        format!(" ({})", texts.join(" "))
+    };
+    format!(" linear{}", layouts.iter().map(layout).collect::<String>())
 }
 
 fn queues(names: &[String], queues: &[Queue]) -> String {

@@ -81,6 +81,8 @@ fn resources(random: &mut Random) -> Vec<Resource> {
         image(random, Format::R8G8B8A8_UNORM, Tiling::Optimal),
         image(random, Format::D24_UNORM_S8_UINT, Tiling::Optimal),
         image(random, Format::G8_B8R8_2PLANE_420_UNORM, Tiling::Linear),
+        pitched(random),
+        image(random, Format::BC1_RGBA_UNORM_BLOCK, Tiling::Optimal),
     ];
     let binding = |random: &mut Random| Binding {
         memory: MemoryId(random.small(2)),
@@ -88,6 +90,20 @@ fn resources(random: &mut Random) -> Vec<Resource> {
         size: 1 + random.below(1000),
     };
     kinds.into_iter().map(|kind| Resource { kind, binding: random.some(binding) }).collect()
+}
+
+/// A linear image with layouts that have gaps.
+fn pitched(random: &mut Random) -> ResourceKind {
+    let extent = [1 + random.small(8), 1 + random.small(8), 1 + random.small(3)];
+    let (mips, layers) = (1 + random.small(3), 1 + random.small(3));
+    let layout = |random: &mut Random| SubresourceLayout {
+        offset: random.below(64),
+        row_pitch: 32 + random.below(32),
+        depth_pitch: 1024 + random.below(64),
+        array_pitch: 4096 + random.below(64),
+    };
+    let tiling = Tiling::Pitched((0..mips).map(|_| layout(random)).collect());
+    ResourceKind::Image(Image { format: Format::R8G8B8A8_UNORM, extent, mips, layers, tiling, alias: random.flip() })
 }
 
 fn area(random: &mut Random) -> Area {

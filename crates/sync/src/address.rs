@@ -1,16 +1,15 @@
 //! Where everything lies: one space of made-up addresses for all memory and all images.
 //!
 //! Memory, and what lies in it byte by byte, has linear addresses. An optimally tiled image has a range of its own, in
-//! which one address is one texel: aspect by aspect, level by level, layer by layer, slice by slice, row by row. Once
-//! single components of an image are used, it has a range for each of them, so that runs of texels stay runs.
+//! which one address is one texel or one block of texels (`texels`). Once single components of an image are used, it has
+//! a range for each of them, so that runs of texels stay runs.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-use lavascope_abi::{FORMATS, Format, ImageAspectFlags};
-use lavascope_program::{
-    Area, Binding, Components, Image, ImageRegion, MemoryId, Region, Resource, ResourceId, ResourceKind, Tiling,
-};
+use lavascope_program::{Binding, Components, Image, MemoryId, Region, Resource, ResourceId, ResourceKind};
+
+use crate::texels::Texels;
 
 /// What lies where.
 #[derive(Default)]
@@ -23,6 +22,8 @@ pub(crate) struct Addresses {
 struct Placed {
     base: u64,
     kind: ResourceKind,
+    /// Of an image.
+    texels: Option<Texels>,
     binding: Option<Binding>,
     /// Whether there is a range for each component, one behind the other.
     has_planes: bool,
@@ -38,17 +39,23 @@ const MEMORY_SIZE: u64 = 1 << 40;
 impl Addresses {
     pub(crate) fn add(&mut self, resource: &Resource) -> ResourceId {
         let id = ResourceId(self.places.len() as u32);
+        let texels = match &resource.kind {
+            ResourceKind::Buffer { .. } => None,
+            ResourceKind::Image(image) => Some(Texels::new(image)),
+        };
+        let size = texels.as_ref().map_or(0, Texels::size);
         let base = match (&resource.kind, resource.binding) {
-            (ResourceKind::Image(image), binding) if image.tiling == Tiling::Optimal => {
-                self.compatible(image, binding).unwrap_or_else(|| self.allocate(texels(image)))
+            (ResourceKind::Image(image), binding) if !image.is_linear() => {
+                self.compatible(image, binding).unwrap_or_else(|| self.allocate(size))
             }
             (_, Some(binding)) => self.memory(binding.memory) + binding.offset,
             (ResourceKind::Buffer { size }, None) => self.allocate(*size),
-            (ResourceKind::Image(image), None) => self.allocate(texels(image) * texel_size(image)),
+            (ResourceKind::Image(_), None) => self.allocate(size),
         };
         let placed = Placed {
             base,
             kind: resource.kind.clone(),
+            texels,
             binding: resource.binding,
             has_planes: false,
             aliases: Vec::new(),
@@ -76,7 +83,8 @@ impl Addresses {
 
     /// The base of an image that is the same one under another name.
     fn compatible(&self, image: &Image, binding: Option<Binding>) -> Option<u64> {
-        let same = |it: &&Placed| it.kind == ResourceKind::Image(*image) && it.binding == binding;
+        let is_image = |it: &Placed| matches!(&it.kind, ResourceKind::Image(other) if other == image);
+        let same = |it: &&Placed| is_image(it) && it.binding == binding;
         (image.alias && binding.is_some()).then(|| self.places.iter().find(same))?.map(|it| it.base)
     }
 
@@ -95,18 +103,17 @@ impl Addresses {
     /// The addresses of a part of a resource, in order.
     pub(crate) fn ranges(&self, resource: ResourceId, region: &Region) -> Vec<Range<u64>> {
         let Some(placed) = self.places.get(resource.0 as usize) else { return Vec::new() };
-        match (&placed.kind, region) {
-            (ResourceKind::Buffer { size }, Region::Buffer(bytes)) => {
+        match (&placed.kind, &placed.texels, region) {
+            (ResourceKind::Buffer { size }, _, Region::Buffer(bytes)) => {
                 let cut = bytes.start.min(*size)..bytes.end.min(*size);
                 let range = placed.base + cut.start..placed.base + cut.end;
                 Some(range).filter(|it| !it.is_empty()).into_iter().collect()
             }
-            (ResourceKind::Image(image), Region::Image(region)) => {
-                let (base, unit) = (placed.base, placed.unit(image));
-                let ranges = image_ranges(image, region);
+            (ResourceKind::Image(_), Some(texels), Region::Image(region)) => {
+                let ranges = texels.ranges(region);
                 let of_plane = |plane: u64| {
-                    let first = base + plane * texels(image) * unit;
-                    ranges.iter().map(move |it| first + it.start * unit..first + it.end * unit)
+                    let first = placed.base + plane * texels.size();
+                    ranges.iter().map(move |it| first + it.start..first + it.end)
                 };
                 placed.planes(region.components).flat_map(of_plane).collect()
             }
@@ -161,15 +168,13 @@ impl Addresses {
     pub(crate) fn regions(&self, resource: ResourceId, range: &Range<u64>) -> Vec<Region> {
         let Some(placed) = self.places.get(resource.0 as usize) else { return Vec::new() };
         let (start, end) = (range.start.saturating_sub(placed.base), range.end.saturating_sub(placed.base));
-        match &placed.kind {
-            ResourceKind::Buffer { .. } => vec![Region::Buffer(start..end)],
-            ResourceKind::Image(image) => {
-                let unit = placed.unit(image);
-                let size = texels(image);
-                let (start, end) = (start / unit, end.div_ceil(unit));
-                let plane = start / size;
+        match &placed.texels {
+            None => vec![Region::Buffer(start..end)],
+            Some(texels) => {
+                let plane = if placed.has_planes { start / texels.size().max(1) } else { 0 };
                 let components = if placed.has_planes { Components(1 << plane) } else { Components::ALL };
-                image_regions(image, start - plane * size..end - plane * size, components)
+                let before = plane * texels.size();
+                texels.regions(&(start - before..end - before), components)
             }
         }
     }
@@ -177,9 +182,9 @@ impl Addresses {
 
 impl Placed {
     fn whole(&self) -> Range<u64> {
-        let size = match &self.kind {
-            ResourceKind::Buffer { size } => *size,
-            ResourceKind::Image(image) => texels(image) * self.unit(image) * self.plane_count(),
+        let size = match (&self.kind, &self.texels) {
+            (ResourceKind::Buffer { size }, _) => *size,
+            (ResourceKind::Image(_), texels) => texels.as_ref().map_or(0, Texels::size) * self.plane_count(),
         };
         self.base..self.base + size
     }
@@ -203,189 +208,11 @@ impl Placed {
     }
 
     fn is_opaque(&self) -> bool {
-        matches!(&self.kind, ResourceKind::Image(image) if image.tiling == Tiling::Optimal)
-    }
-
-    /// Addresses of one texel.
-    fn unit(&self, image: &Image) -> u64 {
-        if image.tiling == Tiling::Optimal { 1 } else { texel_size(image) }
+        matches!(&self.kind, ResourceKind::Image(image) if !image.is_linear())
     }
 }
 
 fn overlap(left: Option<Binding>, right: Option<Binding>) -> bool {
     let (Some(left), Some(right)) = (left, right) else { return false };
     left.memory == right.memory && left.offset < right.offset + right.size && right.offset < left.offset + left.size
-}
-
-fn texel_size(image: &Image) -> u64 {
-    let desc = FORMATS.iter().find(|it| it.format == image.format);
-    desc.map_or(1, |it| u64::from(it.block_size)).max(1)
-}
-
-/// One aspect of an image, or one of its planes.
-#[derive(Clone, Copy)]
-struct Aspect {
-    bit: u32,
-    /// By what a plane is smaller than the image.
-    divisors: [u32; 3],
-}
-
-/// The aspects of an image, in the order of their addresses.
-fn aspects(image: &Image) -> Vec<Aspect> {
-    let whole = |bit: ImageAspectFlags| Aspect { bit: bit.0, divisors: [1; 3] };
-    match image.format {
-        Format::D16_UNORM_S8_UINT | Format::D24_UNORM_S8_UINT | Format::D32_SFLOAT_S8_UINT => {
-            vec![whole(ImageAspectFlags::DEPTH), whole(ImageAspectFlags::STENCIL)]
-        }
-        Format::D16_UNORM | Format::X8_D24_UNORM_PACK32 | Format::D32_SFLOAT => vec![whole(ImageAspectFlags::DEPTH)],
-        Format::S8_UINT => vec![whole(ImageAspectFlags::STENCIL)],
-        format => match FORMATS.iter().find(|it| it.format == format).map_or(&[][..], |it| it.planes) {
-            [] | [_] => vec![whole(ImageAspectFlags::COLOR)],
-            planes => planes
-                .iter()
-                .zip([ImageAspectFlags::PLANE_0, ImageAspectFlags::PLANE_1, ImageAspectFlags::PLANE_2])
-                .map(|(it, bit)| Aspect { bit: bit.0, divisors: [it.width_divisor, it.height_divisor, 1] })
-                .collect(),
-        },
-    }
-}
-
-impl Aspect {
-    /// The color of an image with planes is all of them.
-    fn is_in(&self, mask: u32) -> bool {
-        const PLANES: u32 = ImageAspectFlags::PLANE_0.0 | ImageAspectFlags::PLANE_1.0 | ImageAspectFlags::PLANE_2.0;
-        let is_color = mask & ImageAspectFlags::COLOR.0 != 0 && self.bit & PLANES != 0;
-        mask & self.bit != 0 || is_color
-    }
-
-    fn extent(&self, image: &Image, mip: u32) -> [u32; 3] {
-        let extent = image.extent_of_mip(mip);
-        std::array::from_fn(|it| extent[it].div_ceil(self.divisors[it].max(1)))
-    }
-
-    fn texels_of_mip(&self, image: &Image, mip: u32) -> u64 {
-        self.extent(image, mip).iter().map(|it| u64::from(*it)).product()
-    }
-
-    fn texels(&self, image: &Image) -> u64 {
-        (0..image.mips).map(|it| self.texels_of_mip(image, it)).sum::<u64>() * u64::from(image.layers)
-    }
-
-    /// Where a subresource begins inside the aspect.
-    fn subresource(&self, image: &Image, mip: u32, layer: u32) -> u64 {
-        let mips: u64 = (0..mip).map(|it| self.texels_of_mip(image, it)).sum::<u64>() * u64::from(image.layers);
-        mips + u64::from(layer) * self.texels_of_mip(image, mip)
-    }
-}
-
-fn texels(image: &Image) -> u64 {
-    aspects(image).iter().map(|it| it.texels(image)).sum()
-}
-
-/// The aspects of an image, with where each begins.
-fn placed_aspects(image: &Image) -> Vec<(Aspect, u64)> {
-    let mut base = 0;
-    let mut place = |it: Aspect| {
-        base += it.texels(image);
-        (it, base - it.texels(image))
-    };
-    aspects(image).into_iter().map(&mut place).collect()
-}
-
-fn image_ranges(image: &Image, region: &ImageRegion) -> Vec<Range<u64>> {
-    let mut found: Vec<Range<u64>> = Vec::new();
-    let mut add = |range: Range<u64>| match found.last_mut() {
-        Some(last) if last.end == range.start => last.end = range.end,
-        _ if range.is_empty() => {}
-        _ => found.push(range),
-    };
-    for (aspect, first) in placed_aspects(image).into_iter().filter(|it| it.0.is_in(region.aspects)) {
-        for mip in region.mips.start..region.mips.end.min(image.mips) {
-            for layer in region.layers.start..region.layers.end.min(image.layers) {
-                let base = first + aspect.subresource(image, mip, layer);
-                area_ranges(aspect.extent(image, mip), region.area, base, &mut add);
-            }
-        }
-    }
-    found
-}
-
-fn area_ranges(extent: [u32; 3], area: Option<Area>, base: u64, add: &mut impl FnMut(Range<u64>)) {
-    let [width, height, _] = extent.map(u64::from);
-    let whole = Area { offset: [0; 3], extent };
-    let area = area.unwrap_or(whole);
-    let part = |at: usize| {
-        let start = u64::from(area.offset[at]).min(u64::from(extent[at]));
-        start..(start + u64::from(area.extent[at])).min(u64::from(extent[at]))
-    };
-    let (x, y, z) = (part(0), part(1), part(2));
-    let is_wide = x == (0..width);
-    for slice in z {
-        let slice_base = base + slice * width * height;
-        if is_wide {
-            add(slice_base + y.start * width..slice_base + y.end * width);
-            continue;
-        }
-        for row in y.clone() {
-            add(slice_base + row * width + x.start..slice_base + row * width + x.end);
-        }
-    }
-}
-
-/// A range of texels in the words of the API: a region for each row, slice or subresource.
-fn image_regions(image: &Image, range: Range<u64>, components: Components) -> Vec<Region> {
-    let mut found = Vec::new();
-    for (aspect, first) in placed_aspects(image) {
-        for mip in 0..image.mips {
-            for layer in 0..image.layers {
-                let base = first + aspect.subresource(image, mip, layer);
-                let size = aspect.texels_of_mip(image, mip);
-                let part = range.start.max(base)..range.end.min(base + size);
-                if part.is_empty() {
-                    continue;
-                }
-                let region = |area| {
-                    Region::Image(ImageRegion {
-                        aspects: aspect.bit,
-                        mips: mip..mip + 1,
-                        layers: layer..layer + 1,
-                        area,
-                        components,
-                    })
-                };
-                if part == (base..base + size) {
-                    found.push(region(None));
-                } else {
-                    let areas = areas(aspect.extent(image, mip), part.start - base..part.end - base);
-                    found.extend(areas.into_iter().map(|it| region(Some(it))));
-                }
-            }
-        }
-    }
-    found
-}
-
-/// A run of texels of a subresource, row by row; rows that are whole together.
-fn areas(extent: [u32; 3], run: Range<u64>) -> Vec<Area> {
-    let [width, height, _] = extent.map(u64::from);
-    let mut found: Vec<Area> = Vec::new();
-    let mut at = run.start;
-    while at < run.end {
-        let (z, y, x) = (at / (width * height), at / width % height, at % width);
-        let end = run.end.min(at - x + width);
-        let area = Area { offset: [x as u32, y as u32, z as u32], extent: [(end - at) as u32, 1, 1] };
-        match found.last_mut() {
-            Some(last) if is_below(last, &area) => last.extent[1] += 1,
-            _ => found.push(area),
-        }
-        at = end;
-    }
-    found
-}
-
-fn is_below(upper: &Area, lower: &Area) -> bool {
-    upper.offset[0] == lower.offset[0]
-        && upper.extent[0] == lower.extent[0]
-        && upper.offset[1] + upper.extent[1] == lower.offset[1]
-        && upper.offset[2] == lower.offset[2]
 }

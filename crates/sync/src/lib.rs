@@ -19,6 +19,7 @@ mod overlay;
 mod render;
 mod scope;
 mod state;
+mod texels;
 mod usage;
 
 pub use check::{Engine, check};

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use lavascope_program::{Found, Program};
+use lavascope_program::{Found, Program, Resource, ResourceKind};
 use lavascope_scenario::run;
+use lavascope_sim::hazard::{OracleRules, describe, find_disagreement};
 
 /// The scenarios of a folder, by name.
 fn scenarios(folder: &str) -> Vec<(String, String)> {
@@ -60,4 +61,26 @@ folders! {
     #[test] fn render_pass();
     #[test] fn secondary();
     #[test] fn submit();
+}
+
+/// The oracle looks at every texel and every byte, so this is for those that are small.
+#[test]
+fn the_oracle_agrees_on_where_things_lie() {
+    const CELLS_MAX: u64 = 2000;
+    let mut agreed = 0;
+    for (name, text) in ["aliasing", "buffer", "image"].into_iter().flat_map(scenarios) {
+        let program = lavascope_scenario::parse(&text).expect("a scenario").program;
+        let size = |it: &Resource| match &it.kind {
+            ResourceKind::Buffer { size } => *size,
+            ResourceKind::Image(it) => it.extent.iter().map(|it| u64::from(*it)).product::<u64>() * 4,
+        };
+        if program.resources.iter().map(size).sum::<u64>() > CELLS_MAX {
+            continue;
+        }
+        if let Some((small, why)) = find_disagreement(&program, OracleRules::CONTRACT, &lavascope_sync::check) {
+            panic!("{name}:\n{}", describe(&small, &why));
+        }
+        agreed += 1;
+    }
+    assert!(agreed >= 80, "{agreed} scenarios are small");
 }

@@ -361,7 +361,7 @@ fn compatible_aliases_are_one_image() {
         let tiling = Tiling::Optimal;
         let image = Image { format, extent: [8, 1, 1], mips: 1, layers: 1, tiling, alias: true };
         let at = |offset| Some(Binding { memory: MemoryId(0), offset, size: 8 });
-        program.resources[0] = Resource { kind: ResourceKind::Image(image), binding: at(0) };
+        program.resources[0] = Resource { kind: ResourceKind::Image(image.clone()), binding: at(0) };
         program.resources.push(Resource { kind: ResourceKind::Image(image), binding: at(offset) });
         let read = |from, to| {
             let region = Region::Image(texels(from, to));
@@ -390,7 +390,7 @@ fn parts_of_images() {
             Command::Action(vec![Access { resource: ResourceId(0), region, stage, access, order: RasterOrder::None }])
         };
         let mut program = program(vec![access(one), access(other)], vec![]);
-        program.resources[0].kind = ResourceKind::Image(kind);
+        program.resources[0].kind = ResourceKind::Image(kind.clone());
         both(&program) == "clean"
     };
     let all = ImageRegion { area: None, mips: 0..2, layers: 0..2, ..texels(0, 1) };

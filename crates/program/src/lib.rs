@@ -20,7 +20,7 @@ mod step;
 pub use command::{
     Access, Barrier, Command, CommandBuffer, Dependency, Ownership, RasterOrder, Scope, SetEvent, WaitEvents, What,
 };
-pub use hazard::{At, Found, HazardKind, Place};
+pub use hazard::{At, Fault, FaultKind, Findings, Found, HazardKind, Place};
 pub use region::{Area, Components, ImageRegion, Region};
 pub use render_pass::{
     Attachment, AttachmentKind, AttachmentView, LoadOp, RenderPass, Rendering, RenderingAttachment, Resolve, StoreOp,

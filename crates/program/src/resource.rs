@@ -11,6 +11,15 @@ pub struct Resource {
     pub kind: ResourceKind,
     /// None: memory of its own that nothing else shares.
     pub binding: Option<Binding>,
+    /// `VK_SHARING_MODE_EXCLUSIVE`: one queue family owns each part of it.
+    pub is_exclusive: bool,
+}
+
+impl Resource {
+    /// One that all queue families share.
+    pub fn new(kind: ResourceKind, binding: Option<Binding>) -> Resource {
+        Resource { kind, binding, is_exclusive: false }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

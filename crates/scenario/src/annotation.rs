@@ -1,12 +1,12 @@
 //! Annotations: `# ^ KIND OBJECT after LABEL` under the operand they are about.
 
-use lavascope_program::{Area, HazardKind, Image, ImageRegion, Region, Resource, ResourceKind};
+use lavascope_program::{Area, FaultKind, Image, ImageRegion, Region, Resource, ResourceKind};
 
 use crate::builder::{Builder, Operand, Statement};
 use crate::error::{Result, ScenarioError};
 use crate::lex::{Cursor, Token, tokens};
 use crate::words::format_desc;
-use crate::{Expectation, Site, region};
+use crate::{Expectation, Kind, Site, region};
 
 /// A line that begins with `#` behind the header.
 pub(crate) struct Comment<'a> {
@@ -79,9 +79,15 @@ fn annotation(builder: &Builder, comment: &Comment, caret: usize, is_known_gap: 
     let kind = kind(&mut cursor)?;
     let object_column = cursor.column();
     let (resource, region) = region::parse(builder, &mut cursor)?;
-    cursor.expect("after")?;
     let (statement, operand) = place(builder, &cursor, last, column)?;
-    let after = after(builder, &mut cursor, statement.site)?;
+    let after = match kind {
+        // Nothing came first: that is what is wrong.
+        Kind::Fault(FaultKind::AcquireWithoutRelease) => None,
+        Kind::Hazard(_) | Kind::Fault(_) => {
+            cursor.expect("after")?;
+            Some(after(builder, &mut cursor, statement.site)?)
+        }
+    };
     cursor.end()?;
     if let Some((_, operand)) = operand {
         let whole = &builder.program.resources[resource.0 as usize];
@@ -96,10 +102,10 @@ fn annotation(builder: &Builder, comment: &Comment, caret: usize, is_known_gap: 
     Ok(Expectation { line, column, kind, resource, region, site, after, operand, extra: Vec::new(), is_known_gap })
 }
 
-fn kind(cursor: &mut Cursor) -> Result<HazardKind> {
+fn kind(cursor: &mut Cursor) -> Result<Kind> {
     let token = cursor.word("a kind of hazard")?;
-    let found = HazardKind::ALL.into_iter().find(|it| it.short() == token.text);
-    found.ok_or_else(|| cursor.unknown(token, "kind of hazard", HazardKind::ALL.iter().map(|it| it.short())))
+    let found = Kind::all().find(|it| it.short() == token.text);
+    found.ok_or_else(|| cursor.unknown(token, "kind of hazard", Kind::all().map(Kind::short)))
 }
 
 type Placed<'a> = (&'a Statement, Option<(u32, &'a Operand)>);

@@ -56,31 +56,36 @@ fn buffers(builder: &mut Builder, cursor: &mut Cursor) -> Result<()> {
     if size == 0 {
         return Err(cursor.error_at(column, "a buffer has at least one byte".to_owned()));
     }
+    let is_exclusive = cursor.take("exclusive");
     let binding = binding(builder, cursor, size)?;
-    add_resources(builder, cursor, names, Resource { kind: ResourceKind::Buffer { size }, binding })
+    let resource = Resource { is_exclusive, ..Resource::new(ResourceKind::Buffer { size }, binding) };
+    add_resources(builder, cursor, names, resource)
 }
 
 fn images(builder: &mut Builder, cursor: &mut Cursor) -> Result<()> {
     let names = name_list(cursor, "the name of an image")?;
     let extent = extent(cursor)?;
     let mut image = Image { format: FORMAT, extent, mips: 1, layers: 1, tiling: Tiling::Optimal, alias: false };
+    let mut is_exclusive = false;
     while cursor.next_is_word() && !cursor.is("at") {
         let token = cursor.word("a property")?;
         match token.text {
             "linear" => image.tiling = linear(cursor)?,
             "alias" => image.alias = true,
+            "exclusive" => is_exclusive = true,
             "mips" => image.mips = count(cursor, 32)?,
             "layers" => image.layers = count(cursor, 65536)?,
             "format" => image.format = format(cursor)?,
             _ => {
-                let words = ["format", "mips", "layers", "linear", "alias", "at"];
+                let words = ["format", "mips", "layers", "linear", "alias", "exclusive", "at"];
                 return Err(cursor.unknown(token, "property of an image", words.into_iter()));
             }
         }
     }
     check_layouts(cursor, &image)?;
     let binding = binding(builder, cursor, image_size(&image))?;
-    add_resources(builder, cursor, names, Resource { kind: ResourceKind::Image(image), binding })
+    let resource = Resource { is_exclusive, ..Resource::new(ResourceKind::Image(image), binding) };
+    add_resources(builder, cursor, names, resource)
 }
 
 /// Nothing, or where each level of each plane lies: `(offset=64 row=256 slice=4096 layer=4096)`.

@@ -74,8 +74,8 @@ fn annotation(scenario: &Scenario, caret: u32, statement: u32, expected: &Expect
     let at = expected.resource.0 as usize;
     let resource = &scenario.program.resources[at];
     let object = region::text(&scenario.names.resources[at], resource, &expected.region, Bytes::Always);
-    let after = label(scenario, expected.site, expected.after);
-    let mut text = format!("{start}{pad}^ {} {object} after {after}\n", expected.kind.short());
+    let after = expected.after.map_or(String::new(), |it| format!(" after {}", label(scenario, expected.site, it)));
+    let mut text = format!("{start}{pad}^ {} {object}{after}\n", expected.kind.short());
     for extra in &expected.extra {
         text.push_str(&format!("{start}{pad}  {extra}\n"));
     }
@@ -230,6 +230,9 @@ fn resource_text(names: &Names, resource: &Resource) -> String {
             (text, image_size(image))
         }
     };
+    if resource.is_exclusive {
+        text.push_str(" exclusive");
+    }
     if let Some(binding) = &resource.binding {
         text = format!("{text} at {}+{}", names.memories[binding.memory.0 as usize].name, binding.offset);
         if binding.size != own_size {

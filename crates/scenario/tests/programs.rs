@@ -89,7 +89,8 @@ fn resources(random: &mut Random) -> Vec<Resource> {
         offset: random.below(1000),
         size: 1 + random.below(1000),
     };
-    kinds.into_iter().map(|kind| Resource { kind, binding: random.some(binding) }).collect()
+    let one = |kind| Resource { is_exclusive: random.flip(), ..Resource::new(kind, random.some(binding)) };
+    kinds.into_iter().map(one).collect()
 }
 
 /// A linear image with layouts that have gaps.

@@ -80,7 +80,7 @@ impl World {
     fn new(ranges: u64) -> World {
         let flags = QueueFlags::GRAPHICS.0 | QueueFlags::COMPUTE.0 | QueueFlags::TRANSFER.0;
         let mut engine = Engine::new(&[Queue { family: 0, flags }], 0, 0, 0);
-        engine.add_resource(&Resource { kind: ResourceKind::Buffer { size: ranges * RANGE }, binding: None });
+        engine.add_resource(&Resource::new(ResourceKind::Buffer { size: ranges * RANGE }, None));
         let mut world = World { engine };
         let mut commands: Vec<Command> = (0..ranges).map(|it| access(it, S::COPY, A::TRANSFER_WRITE)).collect();
         commands.push(barrier(ALL));

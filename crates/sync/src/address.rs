@@ -25,6 +25,7 @@ struct Placed {
     /// Of an image.
     texels: Option<Texels>,
     binding: Option<Binding>,
+    is_exclusive: bool,
     /// Whether there is a range for each component, one behind the other.
     has_planes: bool,
     /// Resources in the same memory whose addresses say nothing about this one's.
@@ -57,6 +58,7 @@ impl Addresses {
             kind: resource.kind.clone(),
             texels,
             binding: resource.binding,
+            is_exclusive: resource.is_exclusive,
             has_planes: false,
             aliases: Vec::new(),
         };
@@ -119,6 +121,32 @@ impl Addresses {
             }
             // The region of something else: nothing of this resource.
             _ => Vec::new(),
+        }
+    }
+
+    pub(crate) fn is_exclusive(&self, resource: ResourceId) -> bool {
+        self.places.get(resource.0 as usize).is_some_and(|it| it.is_exclusive)
+    }
+
+    /// Where a part of a resource lies, from the beginning of the resource, whatever its components and its memory.
+    pub(crate) fn own_ranges(&self, resource: ResourceId, region: &Region) -> Vec<Range<u64>> {
+        let Some(placed) = self.places.get(resource.0 as usize) else { return Vec::new() };
+        match (&placed.kind, &placed.texels, region) {
+            (ResourceKind::Buffer { size }, _, Region::Buffer(bytes)) => {
+                let cut = bytes.start.min(*size)..bytes.end.min(*size);
+                Some(cut).filter(|it| !it.is_empty()).into_iter().collect()
+            }
+            (ResourceKind::Image(_), Some(texels), Region::Image(region)) => texels.ranges(region),
+            _ => Vec::new(),
+        }
+    }
+
+    /// What such a range is called in the words of the resource.
+    pub(crate) fn own_regions(&self, resource: ResourceId, range: &Range<u64>) -> Vec<Region> {
+        let Some(placed) = self.places.get(resource.0 as usize) else { return Vec::new() };
+        match &placed.texels {
+            None => vec![Region::Buffer(range.clone())],
+            Some(texels) => texels.regions(range, Components::ALL),
         }
     }
 

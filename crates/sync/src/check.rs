@@ -1,8 +1,8 @@
 //! Checks a program, step by step or whole.
 
 use lavascope_program::{
-    Batch, CommandBuffer, CommandBufferId, Found, Program, Queue, QueueId, RenderPass, RenderPassId, Resource,
-    ResourceId, Step,
+    Batch, CommandBuffer, CommandBufferId, Fault, Findings, Found, Program, Queue, QueueId, RenderPass, RenderPassId,
+    Resource, ResourceId, Step,
 };
 
 use crate::device::{Device, Execute};
@@ -10,6 +10,11 @@ use crate::execute::{self, Recorded};
 
 /// All hazards of a program, in the order in which they happen.
 pub fn check(program: &Program) -> Vec<Found> {
+    check_all(program).hazards
+}
+
+/// All that is wrong with a program: hazards, and contents that are undefined.
+pub fn check_all(program: &Program) -> Findings {
     let mut engine = Engine::new(&program.queues, program.events, program.semaphores, program.fences);
     for resource in &program.resources {
         engine.add_resource(resource);
@@ -19,7 +24,7 @@ pub fn check(program: &Program) -> Vec<Found> {
     for step in &program.steps {
         engine.step(step);
     }
-    engine.take_found()
+    Findings { hazards: engine.take_found(), faults: engine.take_faults() }
 }
 
 /// The engine, for programs that are told as they happen.
@@ -76,6 +81,11 @@ impl Engine {
         std::mem::take(&mut self.device.found)
     }
 
+    /// The faults found since the last time.
+    pub fn take_faults(&mut self) -> Vec<Fault> {
+        std::mem::take(&mut self.device.contents.found)
+    }
+
     /// Work that waits for semaphores which nobody has signaled: its queue, and the step that submitted it.
     pub fn parked(&self) -> Vec<(QueueId, u32)> {
         self.device.parked().collect()
@@ -102,9 +112,12 @@ fn take(device: &mut Device, index: u32, step: &Step, run: Execute<'_>) {
         Step::Destroy(resource) => {
             let range = device.addresses.whole(*resource);
             device.states.remove(range);
+            device.contents.forget(*resource);
         }
         Step::Acquire { image, semaphore, fence } => {
             device.acquire(index, *image, *semaphore, *fence);
+            // Whoever uses it first owns it.
+            device.contents.forget(*image);
             device.run(run);
         }
         Step::SetEvent(event) => {

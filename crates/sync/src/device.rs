@@ -16,6 +16,7 @@ use lavascope_program::{
 
 use crate::address::Addresses;
 use crate::clock::{Carry, Clock, Seen, Tag};
+use crate::contents::Contents;
 use crate::scope::{self, Expanded};
 use crate::state::{Conflict, State};
 use crate::usage::{PRESENTATION, Stages, TABLES, Usages};
@@ -44,6 +45,8 @@ pub(crate) struct Device {
     /// Where each tag was given, by tag.
     places: Vec<(Tag, Place)>,
     pub(crate) found: Vec<Found>,
+    /// What is known of contents, and what is wrong with them.
+    pub(crate) contents: Contents,
 }
 
 /// A queue.
@@ -157,6 +160,7 @@ impl Device {
             presented: HashMap::new(),
             places: Vec::new(),
             found: Vec::new(),
+            contents: Contents::default(),
         }
     }
 

@@ -10,6 +10,7 @@ use lavascope_program::{
 };
 
 use crate::clock::{Clock, Keys, Stretch, Tag};
+use crate::contents::PassContents;
 use crate::device::{Device, SetAt, Timeline};
 use crate::order::Order;
 use crate::render::Instance;
@@ -32,7 +33,7 @@ pub(crate) fn batch(device: &mut Device, recorded: Recorded<'_>, queue: u8, step
     for (primary, id) in batch.command_buffers.iter().enumerate() {
         let Some(commands) = recorded.command_buffers.get(id.0 as usize) else { continue };
         let at = At { step, batch: index, primary: primary as u32, path: Vec::new() };
-        Executor { device, recorded, queue, at, instance: None }.run(commands);
+        Executor { device, recorded, queue, at, instance: None, pass_contents: None }.run(commands);
     }
 }
 
@@ -44,6 +45,8 @@ pub(crate) struct Executor<'a> {
     at: At,
     /// The render pass instance that is open.
     pub(crate) instance: Option<Instance>,
+    /// Of the attachments of a render pass that is open.
+    pub(crate) pass_contents: Option<PassContents>,
 }
 
 impl Executor<'_> {
@@ -92,6 +95,7 @@ impl Executor<'_> {
     }
 
     pub(crate) fn uses(&mut self, tag: Tag, uses: &[Use<'_>]) {
+        self.watch_contents(tag, uses);
         for it in uses {
             self.check(tag, it);
         }
@@ -207,6 +211,8 @@ impl Executor<'_> {
     }
 
     fn barrier(&mut self, tag: Tag, barrier: &Barrier) {
+        let (Barrier::One { dependencies, .. } | Barrier::Two { dependencies }) = barrier;
+        self.transfer_owners(tag, dependencies);
         let elements = match barrier {
             Barrier::One { src_stages, dst_stages, dependencies } => {
                 self.united(dependencies, *src_stages, *dst_stages)
@@ -380,6 +386,10 @@ impl Executor<'_> {
 
     /// The dependencies of all events are one command: they look at what was before it, and do not chain.
     fn wait_events(&mut self, tag: Tag, wait: &WaitEvents) {
+        match wait {
+            WaitEvents::One { dependencies, .. } => self.transfer_owners(tag, dependencies),
+            WaitEvents::Two { events } => self.transfer_owners(tag, events.iter().flat_map(|it| &it.1)),
+        }
         let mut ready = Vec::new();
         match wait {
             WaitEvents::One { events, src_stages, dst_stages, dependencies } => {

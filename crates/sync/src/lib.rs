@@ -10,6 +10,7 @@
 mod address;
 mod check;
 mod clock;
+mod contents;
 mod device;
 mod execute;
 pub mod explain;
@@ -22,4 +23,4 @@ mod state;
 mod texels;
 mod usage;
 
-pub use check::{Engine, check};
+pub use check::{Engine, check, check_all};

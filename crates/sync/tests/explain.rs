@@ -557,3 +557,22 @@ fn needless_synchronization_of_random_programs() {
     println!("{found} needless operations and bits in {programs_with} of 20 programs");
     assert!(programs_with > 0);
 }
+
+#[test]
+fn faults_have_names_and_say_what_to_do() {
+    let codes = |file: &str| {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios").join(file);
+        let text = std::fs::read_to_string(path).expect("a text");
+        let program = lavascope_scenario::parse(&text).expect("a scenario").program;
+        let all = report(&program, &Numbers(&program));
+        all.iter().for_each(|it| assert!(it.no_fix.is_some() && !it.explanation.is_empty(), "{it:?}"));
+        all.iter().map(|it| it.code.0.clone().into_owned()).collect::<Vec<_>>()
+    };
+    let of_buffer = "UNASSIGNED-VkBufferMemoryBarrier-buffer-00004";
+    assert_eq!(codes("queue_family/acquire_without_release.vks"), [of_buffer]);
+    assert_eq!(codes("queue_family/read_before_acquire.vks"), ["SYNC-CONTENTS-READ-WITHOUT-ACQUIRE"]);
+    assert_eq!(codes("queue_family/read_without_transfer.vks"), ["SYNC-CONTENTS-READ-WITHOUT-TRANSFER"]);
+    assert_eq!(codes("render_pass/write_to_preserved.vks"), ["SYNC-CONTENTS-WRITE-TO-PRESERVED"]);
+    assert_eq!(codes("render_pass/not_preserved.vks"), ["SYNC-CONTENTS-READ-NOT-PRESERVED"]);
+    assert_eq!(codes("queue_family/read_after_transfer.vks"), [""; 0]);
+}

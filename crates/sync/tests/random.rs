@@ -2,7 +2,12 @@
 //!
 //! `cargo xtask sim` makes it more, and others, and shows what the programs were made of.
 
-use lavascope_sim::hazard::{Census, Kinds, OracleRules, describe, find_disagreement, find_hazards, random_program};
+use std::collections::BTreeMap;
+
+use lavascope_program::{FaultKind, RenderPass, Scope, Subpass, SubpassDependency};
+use lavascope_sim::hazard::{
+    Census, Kinds, OracleRules, compare_faults, describe, find_disagreement, find_hazards, random_program,
+};
 
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
@@ -47,4 +52,35 @@ fn queues_events_and_secondaries() {
 #[test]
 fn everything() {
     agree(Kinds::ALL, 7_000);
+}
+
+/// Takes attachments from one subpass, which may preserve them instead; every subpass is ordered after the one before.
+fn forget_attachments(pass: &mut RenderPass, seed: u64) {
+    let (count, attachments) = (pass.subpasses.len() as u32, pass.attachments.len() as u32);
+    let one = (seed / 4) as usize % pass.subpasses.len().max(1);
+    if let Some(subpass) = pass.subpasses.get_mut(one) {
+        let preserves = if seed % 2 == 0 { (0..attachments).collect() } else { Vec::new() };
+        *subpass = Subpass { preserves, view_mask: subpass.view_mask, ..Subpass::default() };
+    }
+    let next =
+        |it: u32| SubpassDependency { src: Some(it), dst: Some(it + 1), scope: Scope::default(), view_offset: None };
+    pass.dependencies.extend((0..count.saturating_sub(1)).map(next));
+}
+
+/// The programs of all tests, with resources that queue families own.
+#[test]
+fn contents_of_resources() {
+    let (mut wrong, mut kinds) = (Vec::new(), BTreeMap::new());
+    for seed in 1..=4_000 {
+        let mut program = random_program(seed, &Kinds::ALL);
+        program.resources.iter_mut().for_each(|it| it.is_exclusive = true);
+        program.render_passes.iter_mut().for_each(|it| forget_attachments(it, seed));
+        let faults = lavascope_sync::check_all(&program).faults;
+        faults.iter().for_each(|it| *kinds.entry(it.kind).or_insert(0) += 1);
+        if let Some(why) = compare_faults(&program, &faults) {
+            wrong.push(format!("seed {seed}: {why}\n{}", lavascope_sim::hazard::print(&program)));
+        }
+    }
+    assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
+    assert!(FaultKind::ALL.iter().all(|it| kinds.get(it).is_some_and(|it| *it > 10)), "{kinds:?}");
 }

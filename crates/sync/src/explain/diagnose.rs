@@ -6,15 +6,16 @@ use std::collections::HashMap;
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_diag::{Code, Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
 use lavascope_program::{
-    Barrier, Command, CommandBufferId, Found, HazardKind, Place, Program, QueueId, ResourceId, ResourceKind, Step,
-    WaitEvents,
+    Barrier, Command, CommandBufferId, Findings, Found, HazardKind, Place, Program, QueueId, ResourceId, ResourceKind,
+    Step, WaitEvents,
 };
 
 use super::describe::describe_operation;
 use super::element::recorded;
+use super::fault::diagnose_faults;
 use super::words::{access_names, region_text, stage_names};
 use super::{AccessFacts, Explainer, Explanation, Lane, Proposal, Role, Verdict};
-use crate::check;
+use crate::check_all;
 
 /// How things of a program are called.
 pub trait Names {
@@ -100,9 +101,12 @@ fn function_of(command: &Command, stage: u64) -> &'static str {
     }
 }
 
-/// Every hazard of a program, those with the same cause once, with their number.
+/// Every hazard and every fault of a program, those with the same cause once, with their number.
 pub fn report(program: &Program, names: &dyn Names) -> Vec<Diagnostic> {
-    diagnose(program, &check(program), names)
+    let Findings { hazards, faults } = check_all(program);
+    let mut all = diagnose(program, &hazards, names);
+    all.extend(diagnose_faults(program, &faults, names));
+    all
 }
 
 /// The same of hazards that were found already.

@@ -12,6 +12,7 @@ mod change;
 mod describe;
 mod diagnose;
 mod element;
+mod fault;
 mod follow;
 mod known;
 mod pair;
@@ -29,6 +30,7 @@ use lavascope_program::{CommandBufferId, Found, Place, Program, QueueId, Region,
 pub use change::{BatchSite, Change, Fix, HostWait};
 pub use describe::describe_operation;
 pub use diagnose::{Names, Numbers, diagnose, report};
+pub use fault::diagnose_faults;
 pub use propose::{Proposal, propose};
 pub use surplus::{Budget, OverSynchronization, Removal, Surplus, over_synchronized};
 pub use words::{access_names, region_text, stage_names};

@@ -281,7 +281,8 @@ fn shader_verb(accesses: &[Access]) -> &'static str {
     let all = accesses.iter().fold(0, |all, it| all | it.stage);
     if all & compute != 0 && all & !(compute | beside) == 0 {
         "dispatch"
-    } else if all != 0 && all & !graphics_stages() == 0 {
+    } else if all & !graphics_stages() == 0 && (all != 0 || accesses.is_empty()) {
+        // A draw that touches nothing stands for all commands that do not.
         "draw"
     } else {
         "access"

@@ -27,7 +27,7 @@ pub use render_pass::{
     Subpass, SubpassDependency,
 };
 pub use resource::{Binding, Image, Resource, ResourceKind, SubresourceLayout, Tiling};
-pub use step::{Batch, Point, Signal, Step, Wait};
+pub use step::{Batch, Point, Signal, SparseBind, SparsePart, Step, Wait};
 
 /// Newtypes over the place of a thing in its list.
 macro_rules! ids {

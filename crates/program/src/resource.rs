@@ -13,12 +13,14 @@ pub struct Resource {
     pub binding: Option<Binding>,
     /// `VK_SHARING_MODE_EXCLUSIVE`: one queue family owns each part of it.
     pub is_exclusive: bool,
+    /// Its memory is given to it, and taken from it, by `Step::BindSparse`; what has none accesses nothing.
+    pub is_sparse: bool,
 }
 
 impl Resource {
     /// One that all queue families share.
     pub fn new(kind: ResourceKind, binding: Option<Binding>) -> Resource {
-        Resource { kind, binding, is_exclusive: false }
+        Resource { kind, binding, is_exclusive: false, is_sparse: false }
     }
 }
 

@@ -57,8 +57,9 @@ fn buffers(builder: &mut Builder, cursor: &mut Cursor) -> Result<()> {
         return Err(cursor.error_at(column, "a buffer has at least one byte".to_owned()));
     }
     let is_exclusive = cursor.take("exclusive");
-    let binding = binding(builder, cursor, size)?;
-    let resource = Resource { is_exclusive, ..Resource::new(ResourceKind::Buffer { size }, binding) };
+    let is_sparse = cursor.take("sparse");
+    let binding = if is_sparse { None } else { binding(builder, cursor, size)? };
+    let resource = Resource { is_exclusive, is_sparse, ..Resource::new(ResourceKind::Buffer { size }, binding) };
     add_resources(builder, cursor, names, resource)
 }
 
@@ -66,25 +67,26 @@ fn images(builder: &mut Builder, cursor: &mut Cursor) -> Result<()> {
     let names = name_list(cursor, "the name of an image")?;
     let extent = extent(cursor)?;
     let mut image = Image { format: FORMAT, extent, mips: 1, layers: 1, tiling: Tiling::Optimal, alias: false };
-    let mut is_exclusive = false;
+    let (mut is_exclusive, mut is_sparse) = (false, false);
     while cursor.next_is_word() && !cursor.is("at") {
         let token = cursor.word("a property")?;
         match token.text {
             "linear" => image.tiling = linear(cursor)?,
             "alias" => image.alias = true,
             "exclusive" => is_exclusive = true,
+            "sparse" => is_sparse = true,
             "mips" => image.mips = count(cursor, 32)?,
             "layers" => image.layers = count(cursor, 65536)?,
             "format" => image.format = format(cursor)?,
             _ => {
-                let words = ["format", "mips", "layers", "linear", "alias", "exclusive", "at"];
+                let words = ["format", "mips", "layers", "linear", "alias", "exclusive", "sparse", "at"];
                 return Err(cursor.unknown(token, "property of an image", words.into_iter()));
             }
         }
     }
     check_layouts(cursor, &image)?;
-    let binding = binding(builder, cursor, image_size(&image))?;
-    let resource = Resource { is_exclusive, ..Resource::new(ResourceKind::Image(image), binding) };
+    let binding = if is_sparse { None } else { binding(builder, cursor, image_size(&image))? };
+    let resource = Resource { is_exclusive, is_sparse, ..Resource::new(ResourceKind::Image(image), binding) };
     add_resources(builder, cursor, names, resource)
 }
 

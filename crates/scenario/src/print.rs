@@ -233,6 +233,9 @@ fn resource_text(names: &Names, resource: &Resource) -> String {
     if resource.is_exclusive {
         text.push_str(" exclusive");
     }
+    if resource.is_sparse {
+        text.push_str(" sparse");
+    }
     if let Some(binding) = &resource.binding {
         text = format!("{text} at {}+{}", names.memories[binding.memory.0 as usize].name, binding.offset);
         if binding.size != own_size {
@@ -370,9 +373,13 @@ impl Names {
 }
 
 fn memories(program: &Program) -> Vec<Memory> {
-    let bindings = || program.resources.iter().filter_map(|it| it.binding);
-    let count = bindings().map(|it| it.memory.0 + 1).max().unwrap_or(0);
-    let end = |memory: u32| bindings().filter(|it| it.memory.0 == memory).map(|it| it.offset + it.size).max();
+    let own = program.resources.iter().filter_map(|it| it.binding).map(|it| (it.memory.0, it.offset + it.size));
+    let binds =
+        program.steps.iter().flat_map(|it| if let Step::BindSparse { binds, .. } = it { &binds[..] } else { &[] });
+    let sparse = binds.filter_map(|it| it.memory.map(|(memory, offset)| (memory.0, offset + it.size)));
+    let ends: Vec<(u32, u64)> = own.chain(sparse).collect();
+    let count = ends.iter().map(|it| it.0 + 1).max().unwrap_or(0);
+    let end = |memory: u32| ends.iter().filter(|it| it.0 == memory).map(|it| it.1).max();
     (0..count).map(|it| Memory { name: format!("m{it}"), size: end(it).unwrap_or(0) }).collect()
 }
 
@@ -386,6 +393,7 @@ fn timelines(program: &Program) -> Vec<u32> {
                 .collect(),
             Step::WaitSemaphores(points) => points.clone(),
             Step::SignalSemaphore(point) => vec![*point],
+            Step::BindSparse { waits, signals, .. } => waits.iter().chain(signals).copied().collect(),
             _ => Vec::new(),
         };
         found.extend(points.iter().filter(|it| it.value.is_some()).map(|it| it.semaphore.0));

@@ -162,6 +162,14 @@ fn bytes(cursor: &mut Cursor, size: u64) -> Result<Range<u64>> {
     Ok(start..end)
 }
 
+/// `[0..64]`, of whatever size.
+pub(crate) fn parse_bytes(cursor: &mut Cursor) -> Result<Range<u64>> {
+    if !cursor.is("[") {
+        return Err(cursor.unexpected("`[` and bytes"));
+    }
+    bytes(cursor, u64::MAX)
+}
+
 fn image_part(cursor: &mut Cursor, image: &Image) -> Result<ImageRegion> {
     let mut region = whole_image(image);
     let mut aspects = 0;

@@ -89,7 +89,12 @@ fn resources(random: &mut Random) -> Vec<Resource> {
         offset: random.below(1000),
         size: 1 + random.below(1000),
     };
-    let one = |kind| Resource { is_exclusive: random.flip(), ..Resource::new(kind, random.some(binding)) };
+    let one = |kind| {
+        let resource = Resource::new(kind, random.some(binding));
+        // What is sparse gets its memory later.
+        let is_sparse = resource.binding.is_none() && random.flip();
+        Resource { is_exclusive: random.flip(), is_sparse, ..resource }
+    };
     kinds.into_iter().map(one).collect()
 }
 
@@ -313,7 +318,7 @@ fn step(random: &mut Random, resources: &[Resource]) -> Step {
         all.extend(it.list(1, fence));
         all
     };
-    match random.below(14) {
+    match random.below(15) {
         0..3 => Step::Submit { queue, batches: random.list(3, batch), fence: random.some(fence) },
         3 => Step::WaitFences(fences(random)),
         4 => Step::ResetFences(fences(random)),
@@ -333,8 +338,34 @@ fn step(random: &mut Random, resources: &[Resource]) -> Step {
             fence: random.some(fence),
         },
         12 => Step::Present { queue, waits: random.list(2, |_| SemaphoreId(0)), images: random.list(2, image) },
+        13 => sparse(random, resources, queue),
         _ => Step::Destroy(ResourceId(random.small(5))),
     }
+}
+
+/// Binds some of what is sparse.
+fn sparse(random: &mut Random, resources: &[Resource], queue: QueueId) -> Step {
+    let all = (0..resources.len()).filter(|it| resources[*it].is_sparse);
+    let mut one = |index: usize| {
+        let (part, size) = match &resources[index].kind {
+            ResourceKind::Buffer { size } => {
+                let bytes = random.range(*size);
+                (SparsePart::Bytes(bytes.start), bytes.end - bytes.start)
+            }
+            ResourceKind::Image(_) if random.flip() => (SparsePart::Bytes(random.below(64)), 1 + random.below(64)),
+            ResourceKind::Image(image) => (SparsePart::Texels(image_region(random, image)), random.below(64)),
+        };
+        let memory = random.some(|it| (MemoryId(it.small(2)), it.below(1000)));
+        let size = if memory.is_none() && matches!(part, SparsePart::Texels(_)) { 0 } else { size };
+        SparseBind { resource: ResourceId(index as u32), part, size, memory }
+    };
+    let binds: Vec<SparseBind> = all.map(&mut one).collect();
+    if binds.is_empty() {
+        return Step::QueueIdle(queue);
+    }
+    let waits = random.list(2, timeline);
+    let signals = random.list(2, timeline);
+    Step::BindSparse { queue, waits, binds, signals, fence: random.some(|it| FenceId(it.small(2))) }
 }
 
 fn program(random: &mut Random) -> Program {

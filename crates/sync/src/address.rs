@@ -6,26 +6,33 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
-use lavascope_program::{Binding, Components, Image, MemoryId, Region, Resource, ResourceId, ResourceKind};
+use lavascope_program::{
+    Binding, Components, Image, MemoryId, Region, Resource, ResourceId, ResourceKind, SparseBind, SparsePart,
+};
 
+use crate::sparse::{Block, Part, Sparse};
 use crate::texels::Texels;
 
 /// What lies where.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Addresses {
     places: Vec<Placed>,
     memories: HashMap<MemoryId, u64>,
     next: u64,
 }
 
+#[derive(Clone)]
 struct Placed {
     base: u64,
     kind: ResourceKind,
     /// Of an image.
-    texels: Option<Texels>,
+    texels: Option<Arc<Texels>>,
     binding: Option<Binding>,
     is_exclusive: bool,
+    /// Of a sparse resource.
+    sparse: Option<Sparse>,
     /// Whether there is a range for each component, one behind the other.
     has_planes: bool,
     /// Resources in the same memory whose addresses say nothing about this one's.
@@ -42,11 +49,13 @@ impl Addresses {
         let id = ResourceId(self.places.len() as u32);
         let texels = match &resource.kind {
             ResourceKind::Buffer { .. } => None,
-            ResourceKind::Image(image) => Some(Texels::new(image)),
+            ResourceKind::Image(image) => Some(Arc::new(Texels::new(image))),
         };
-        let size = texels.as_ref().map_or(0, Texels::size);
+        let size = texels.as_ref().map_or(0, |it| it.size());
         let base = match (&resource.kind, resource.binding) {
             (ResourceKind::Image(image), binding) if !image.is_linear() => {
+                // Others may lie there as bytes.
+                binding.map(|it| self.memory(it.memory));
                 self.compatible(image, binding).unwrap_or_else(|| self.allocate(size))
             }
             (_, Some(binding)) => self.memory(binding.memory) + binding.offset,
@@ -59,6 +68,7 @@ impl Addresses {
             texels,
             binding: resource.binding,
             is_exclusive: resource.is_exclusive,
+            sparse: resource.is_sparse.then(Sparse::default),
             has_planes: false,
             aliases: Vec::new(),
         };
@@ -108,11 +118,22 @@ impl Addresses {
         match (&placed.kind, &placed.texels, region) {
             (ResourceKind::Buffer { size }, _, Region::Buffer(bytes)) => {
                 let cut = bytes.start.min(*size)..bytes.end.min(*size);
+                if let Some(sparse) = &placed.sparse {
+                    return sparse.addresses(&cut).collect();
+                }
                 let range = placed.base + cut.start..placed.base + cut.end;
                 Some(range).filter(|it| !it.is_empty()).into_iter().collect()
             }
             (ResourceKind::Image(_), Some(texels), Region::Image(region)) => {
-                let ranges = texels.ranges(region);
+                let ranges = match &placed.sparse {
+                    None => texels.ranges(region),
+                    Some(sparse) if placed.is_opaque() => {
+                        texels.ranges(region).iter().flat_map(|it| sparse.bound(it)).collect()
+                    }
+                    Some(sparse) => {
+                        return texels.ranges(region).iter().flat_map(|it| sparse.addresses(it)).collect();
+                    }
+                };
                 let of_plane = |plane: u64| {
                     let first = placed.base + plane * texels.size();
                     ranges.iter().map(move |it| first + it.start..first + it.end)
@@ -169,9 +190,111 @@ impl Addresses {
         (old, (0..COMPONENTS).map(|it| base + it * size).collect())
     }
 
+    /// Gives memory to a part of a sparse resource, or takes it away. Gives addresses of which nothing is known any more.
+    pub(crate) fn bind(&mut self, bind: &SparseBind) -> Vec<Range<u64>> {
+        let index = bind.resource.0 as usize;
+        let own = match &bind.part {
+            SparsePart::Texels(region) => self.own_ranges(bind.resource, &Region::Image(region.clone())),
+            SparsePart::Bytes(_) => Vec::new(),
+        };
+        let base = bind.memory.map(|(memory, offset)| self.memory(memory) + offset);
+        let Some(placed) = self.places.get_mut(index) else { return Vec::new() };
+        let (whole, is_opaque, first, has_planes) =
+            (placed.whole(), placed.is_opaque(), placed.base, placed.has_planes);
+        let Some(sparse) = &mut placed.sparse else { return Vec::new() };
+        let moved = match bind.part {
+            SparsePart::Bytes(start) if is_opaque => {
+                let has_moved = sparse.bind_opaque(start..start + bind.size, bind.memory);
+                Some(whole).filter(|_| has_moved).into_iter().collect()
+            }
+            SparsePart::Bytes(start) => {
+                sparse.bind_bytes(start..start + bind.size, base);
+                Vec::new()
+            }
+            SparsePart::Texels(_) if has_planes => {
+                // Where its texels are in its planes is not worth finding out.
+                sparse.bind_texels(&own, bind.memory.map(|it| block(it, bind.size)));
+                Some(whole).into_iter().collect()
+            }
+            SparsePart::Texels(_) => {
+                let moved = sparse.bind_texels(&own, bind.memory.map(|it| block(it, bind.size)));
+                moved.into_iter().map(|it| first + it.start..first + it.end).collect()
+            }
+        };
+        self.find_sparse_aliases(bind.resource);
+        moved
+    }
+
+    /// Finds again who shares memory with a sparse resource.
+    fn find_sparse_aliases(&mut self, resource: ResourceId) {
+        let index = resource.0 as usize;
+        for other in 0..self.places.len() {
+            if other == index {
+                continue;
+            }
+            let other_id = ResourceId(other as u32);
+            let (left, right) = (&self.places[other], &self.places[index]);
+            let is_comparable = !left.is_opaque() && !right.is_opaque();
+            let is_alias = !is_comparable && !self.shared(right, left).is_empty();
+            self.places[index].aliases.retain(|it| *it != other_id);
+            self.places[other].aliases.retain(|it| *it != resource);
+            if is_alias {
+                self.places[index].aliases.push(other_id);
+                self.places[other].aliases.push(resource);
+            }
+        }
+    }
+
+    /// Where two resources share memory, of which at least one is sparse: addresses of the one and of the other.
+    fn shared(&self, one: &Placed, other: &Placed) -> Vec<(Range<u64>, Range<u64>)> {
+        let mut found = Vec::new();
+        for (memory, own) in self.memory_of(one) {
+            for (theirs, their_own) in self.memory_of(other) {
+                let both = memory.start.max(theirs.start)..memory.end.min(theirs.end);
+                if !both.is_empty() {
+                    found.push((own.clone().unwrap_or(both.clone()), their_own.clone().unwrap_or(both)));
+                }
+            }
+        }
+        found
+    }
+
+    /// The memory that a resource has, as addresses, with the own addresses that lie there if these are others.
+    fn memory_of(&self, placed: &Placed) -> Vec<(Range<u64>, Option<Range<u64>>)> {
+        let base = |memory: MemoryId| self.memories.get(&memory).copied();
+        let whole = placed.is_opaque().then(|| placed.whole());
+        match (&placed.sparse, placed.binding) {
+            (Some(sparse), _) if placed.is_opaque() => {
+                let of_part = |it: Part| {
+                    let start = base(it.memory.memory)? + it.memory.offset;
+                    let own = it.own.map(|it| placed.base + it.start..placed.base + it.end);
+                    let own = own.filter(|_| !placed.has_planes).or(whole.clone());
+                    Some((start..start + it.memory.size, own))
+                };
+                sparse.parts().into_iter().filter_map(of_part).collect()
+            }
+            (Some(sparse), _) => sparse.all_addresses().into_iter().map(|it| (it, None)).collect(),
+            (None, Some(binding)) => {
+                let Some(start) = base(binding.memory) else { return Vec::new() };
+                let memory = start + binding.offset..start + binding.offset + binding.size;
+                vec![(memory, whole)]
+            }
+            (None, None) => Vec::new(),
+        }
+    }
+
     /// All addresses of a resource.
     pub(crate) fn whole(&self, resource: ResourceId) -> Range<u64> {
         self.places.get(resource.0 as usize).map_or(0..0, Placed::whole)
+    }
+
+    /// All addresses at which a resource may be known.
+    pub(crate) fn everywhere(&self, resource: ResourceId) -> Vec<Range<u64>> {
+        let Some(placed) = self.places.get(resource.0 as usize) else { return Vec::new() };
+        match &placed.sparse {
+            Some(sparse) if !placed.is_opaque() => sparse.all_addresses(),
+            _ => vec![placed.whole()],
+        }
     }
 
     /// What else must be looked at when addresses of a resource are used: others that lie in the same memory, but in
@@ -181,6 +304,13 @@ impl Addresses {
         let mut found = Vec::new();
         for other in &placed.aliases {
             let other = &self.places[other.0 as usize];
+            if placed.sparse.is_some() || other.sparse.is_some() {
+                for (mine, theirs) in self.shared(placed, other) {
+                    let parts = own.iter().map(|it| it.start.max(mine.start)..it.end.min(mine.end));
+                    found.extend(parts.filter(|it| !it.is_empty()).map(|it| (it, theirs.clone())));
+                }
+                continue;
+            }
             for own in own {
                 let own = placed.part_in(own.clone(), other.binding);
                 let theirs = other.part_in(other.whole(), placed.binding);
@@ -195,6 +325,9 @@ impl Addresses {
     /// What a range of addresses is called in the words of a resource.
     pub(crate) fn regions(&self, resource: ResourceId, range: &Range<u64>) -> Vec<Region> {
         let Some(placed) = self.places.get(resource.0 as usize) else { return Vec::new() };
+        if let Some(sparse) = placed.sparse.as_ref().filter(|_| !placed.is_opaque()) {
+            return sparse.bytes_at(range).iter().flat_map(|it| self.own_regions(resource, it)).collect();
+        }
         let (start, end) = (range.start.saturating_sub(placed.base), range.end.saturating_sub(placed.base));
         match &placed.texels {
             None => vec![Region::Buffer(start..end)],
@@ -212,7 +345,7 @@ impl Placed {
     fn whole(&self) -> Range<u64> {
         let size = match (&self.kind, &self.texels) {
             (ResourceKind::Buffer { size }, _) => *size,
-            (ResourceKind::Image(_), texels) => texels.as_ref().map_or(0, Texels::size) * self.plane_count(),
+            (ResourceKind::Image(_), texels) => texels.as_ref().map_or(0, |it| it.size()) * self.plane_count(),
         };
         self.base..self.base + size
     }
@@ -238,6 +371,10 @@ impl Placed {
     fn is_opaque(&self) -> bool {
         matches!(&self.kind, ResourceKind::Image(image) if !image.is_linear())
     }
+}
+
+fn block((memory, offset): (MemoryId, u64), size: u64) -> Block {
+    Block { memory, offset, size }
 }
 
 fn overlap(left: Option<Binding>, right: Option<Binding>) -> bool {

@@ -5,7 +5,7 @@ use lavascope_program::{
     Resource, ResourceId, Step,
 };
 
-use crate::device::{Device, Execute};
+use crate::device::{Device, Execute, SparseWork};
 use crate::execute::{self, Recorded};
 
 /// All hazards of a program, in the order in which they happen.
@@ -110,8 +110,9 @@ fn take(device: &mut Device, index: u32, step: &Step, run: Execute<'_>) {
             device.run(run);
         }
         Step::Destroy(resource) => {
-            let range = device.addresses.whole(*resource);
-            device.states.remove(range);
+            for range in device.addresses.everywhere(*resource) {
+                device.states.remove(range);
+            }
             device.contents.forget(*resource);
         }
         Step::Acquire { image, semaphore, fence } => {
@@ -130,6 +131,11 @@ fn take(device: &mut Device, index: u32, step: &Step, run: Execute<'_>) {
             }
         }
         Step::HostAccess { resource, region, is_write } => device.host_access(index, *resource, region, *is_write),
+        Step::BindSparse { queue, waits, binds, signals, fence } => {
+            let bind =
+                SparseWork { waits: waits.clone(), binds: binds.clone(), signals: signals.clone(), fence: *fence };
+            device.submit_sparse(index, *queue, bind, run);
+        }
         Step::Present { queue, waits, images } => device.submit_present(index, *queue, waits, images, run),
     }
 }

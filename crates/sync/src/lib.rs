@@ -19,6 +19,7 @@ mod order;
 mod overlay;
 mod render;
 mod scope;
+mod sparse;
 mod state;
 mod texels;
 mod usage;

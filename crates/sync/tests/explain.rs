@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_diag::render_text;
 use lavascope_program::{Found, HazardKind, Place, Program, Region, ResourceId, Scope};
-use lavascope_sim::hazard::{Kinds, print, random_program, shrink};
+use lavascope_sim::hazard::{Kinds, make_sparse, print, random_program, shrink};
 use lavascope_sync::check;
 use lavascope_sync::explain::{
     Budget, Change, Explainer, Gap, Numbers, Removal, Verdict, explain, over_synchronized, propose, report,
@@ -59,10 +59,14 @@ fn agreement(program: &Program) -> Agreement {
 }
 
 fn agrees(kinds: Kinds, count: u64) {
+    agrees_on(programs(kinds, count), count);
+}
+
+fn agrees_on(programs: impl Iterator<Item = (u64, Program)>, count: u64) {
     let (mut hazards, mut neighbors) = (0, 0);
     let mut wrong: Vec<u64> = Vec::new();
     let mut shown = String::new();
-    for (seed, program) in programs(kinds, count) {
+    for (seed, program) in programs {
         let it = agreement(&program);
         hazards += it.hazards;
         neighbors += it.neighbors;
@@ -92,6 +96,15 @@ fn the_follower_agrees_on_queues_events_and_secondaries() {
 #[test]
 fn the_follower_agrees_on_everything() {
     agrees(Kinds::ALL, 500);
+}
+
+#[test]
+fn the_follower_agrees_on_sparse_buffers() {
+    let sparse = programs(Kinds::ALL, 300).map(|(seed, mut program)| {
+        make_sparse(&mut program, seed);
+        (seed, program)
+    });
+    agrees_on(sparse, 300);
 }
 
 /// What can be done about the hazards of random programs.

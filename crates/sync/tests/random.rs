@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use lavascope_program::{FaultKind, RenderPass, Scope, Subpass, SubpassDependency};
 use lavascope_sim::hazard::{
-    Census, Kinds, OracleRules, compare_faults, describe, find_disagreement, find_hazards, random_program,
+    Census, Kinds, OracleRules, compare_faults, describe, find_disagreement, find_hazards, make_sparse, random_program,
 };
 
 fn number(variable: &str) -> Option<u64> {
@@ -83,4 +83,19 @@ fn contents_of_resources() {
     }
     assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
     assert!(FaultKind::ALL.iter().all(|it| kinds.get(it).is_some_and(|it| *it > 10)), "{kinds:?}");
+}
+
+#[test]
+fn sparse_buffers() {
+    let (mut wrong, mut hazards) = (Vec::new(), 0);
+    for seed in 1..=3_000 {
+        let mut program = random_program(seed, &Kinds::ALL);
+        make_sparse(&mut program, seed);
+        hazards += lavascope_sync::check(&program).len();
+        if let Some((small, why)) = find_disagreement(&program, OracleRules::CONTRACT, &lavascope_sync::check) {
+            wrong.push(format!("seed {seed}:\n{}", describe(&small, &why)));
+        }
+    }
+    assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
+    assert!(hazards > 1000, "{hazards}");
 }

@@ -60,6 +60,7 @@ folders! {
     #[test] fn raster_order();
     #[test] fn render_pass();
     #[test] fn secondary();
+    #[test] fn sparse();
     #[test] fn submit();
 }
 
@@ -68,7 +69,7 @@ folders! {
 fn the_oracle_agrees_on_where_things_lie() {
     const CELLS_MAX: u64 = 2000;
     let mut agreed = 0;
-    for (name, text) in ["aliasing", "buffer", "image"].into_iter().flat_map(scenarios) {
+    for (name, text) in ["aliasing", "buffer", "image", "sparse"].into_iter().flat_map(scenarios) {
         let program = lavascope_scenario::parse(&text).expect("a scenario").program;
         let size = |it: &Resource| match &it.kind {
             ResourceKind::Buffer { size } => *size,

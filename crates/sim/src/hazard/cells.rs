@@ -9,7 +9,8 @@ use std::{collections::HashMap, ops::Range};
 
 use lavascope_abi::{FORMATS, Format, ImageAspectFlags, desc::FormatPlane};
 use lavascope_program::{
-    Area, Binding, Image, ImageRegion, Program, Region, Resource, ResourceId, ResourceKind, SubresourceLayout, Tiling,
+    Area, Binding, Image, ImageRegion, MemoryId, Program, Region, Resource, ResourceId, ResourceKind, SparseBind,
+    SparsePart, SubresourceLayout, Tiling,
 };
 
 /// The smallest thing that can be read or written.
@@ -21,6 +22,18 @@ pub enum Cell {
     Memory { memory: u32, byte: u64 },
     /// A component of a texel, or of a block of texels; `image` is the first of its compatible aliases.
     Texel { image: u32, aspect: u32, mip: u32, layer: u32, texel: [u32; 3], component: u32 },
+    /// The same of a sparse image, where the memory of its sparse block is known.
+    Block {
+        image: u32,
+        aspect: u32,
+        mip: u32,
+        layer: u32,
+        texel: [u32; 3],
+        component: u32,
+        memory: u32,
+        offset: u64,
+        size: u64,
+    },
 }
 
 /// Cells by number, numbered as they come up.
@@ -28,11 +41,65 @@ pub(super) struct Cells<'p> {
     program: &'p Program,
     numbers: HashMap<Cell, u32>,
     cells: Vec<Cell>,
+    /// What was bound so far; the last counts.
+    binds: Vec<SparseBind>,
 }
 
 impl<'p> Cells<'p> {
     pub(super) fn new(program: &'p Program) -> Cells<'p> {
-        Cells { program, numbers: HashMap::new(), cells: Vec::new() }
+        Cells { program, numbers: HashMap::new(), cells: Vec::new(), binds: Vec::new() }
+    }
+
+    pub(super) fn bind(&mut self, bind: &SparseBind) {
+        self.binds.push(bind.clone());
+    }
+
+    /// The cells of a region as things are bound now.
+    pub(super) fn now(&self, resource: ResourceId, region: &Region) -> Vec<Cell> {
+        let own = cells_of(self.program, resource, region);
+        match self.program.resources.get(resource.0 as usize) {
+            Some(it) if it.is_sparse => own.into_iter().filter_map(|it| self.bound_cell(resource, it)).collect(),
+            _ => own,
+        }
+    }
+
+    /// Where a cell of a sparse resource lies; nowhere, if nothing is bound there.
+    fn bound_cell(&self, resource: ResourceId, cell: Cell) -> Option<Cell> {
+        let mut binds = self.binds.iter().rev().filter(|it| it.resource == resource);
+        match cell {
+            Cell::Byte { byte, .. } => {
+                let has = |it: &SparseBind| match it.part {
+                    SparsePart::Bytes(start) => (start..start + it.size).contains(&byte).then_some(byte - start),
+                    SparsePart::Texels(_) => None,
+                };
+                let (inside, memory) = binds.find_map(|it| Some((has(it)?, it.memory)))?;
+                memory.map(|(memory, offset)| Cell::Memory { memory: memory.0, byte: offset + inside })
+            }
+            Cell::Texel { image, aspect, mip, layer, texel, component } => {
+                let is_there = |it: &SparseBind| match &it.part {
+                    SparsePart::Texels(part) => {
+                        cells_of(self.program, resource, &Region::Image(part.clone())).contains(&cell)
+                    }
+                    SparsePart::Bytes(_) => false,
+                };
+                let has_opaque = !self.opaque(resource.0).is_empty();
+                let block = binds.find(|it| is_there(it)).and_then(|it| Some((it.memory?, it.size)));
+                match block {
+                    Some(((memory, offset), size)) => {
+                        let memory = memory.0;
+                        Some(Cell::Block { image, aspect, mip, layer, texel, component, memory, offset, size })
+                    }
+                    None => Some(cell).filter(|_| has_opaque),
+                }
+            }
+            other => Some(other),
+        }
+    }
+
+    /// The memory that an image got by bytes; any texel may lie anywhere in it. What was taken back counts too.
+    fn opaque(&self, image: u32) -> Vec<Binding> {
+        let own = self.binds.iter().filter(|it| it.resource.0 == image && matches!(it.part, SparsePart::Bytes(_)));
+        own.filter_map(|it| it.memory.map(|(memory, offset)| Binding { memory, offset, size: it.size })).collect()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -45,17 +112,21 @@ impl<'p> Cells<'p> {
 
     /// The cells of a region, by number.
     pub(super) fn numbers(&mut self, resource: ResourceId, region: &Region) -> Vec<u32> {
-        let cells = cells_of(self.program, resource, region);
+        let cells = self.now(resource, region);
         cells.into_iter().map(|it| self.number(it)).collect()
     }
 
     /// For each cell the others that may be the same memory without being the same cell.
     pub(super) fn aliases(&self) -> Vec<Vec<u32>> {
-        let is_same_memory =
-            |one: usize, other: usize| one != other && self.overlap(self.cells[one], self.cells[other]);
-        if !self.program.resources.iter().any(|it| it.binding.is_some() && is_opaque(it)) {
+        let may_share = |it: &Resource| (it.binding.is_some() || it.is_sparse) && is_opaque(it);
+        if !self.program.resources.iter().any(may_share) {
             return vec![Vec::new(); self.cells.len()];
         }
+        let memory: Vec<Vec<Binding>> = self.cells.iter().map(|it| self.memory_of(*it)).collect();
+        let is_same_memory = |one: usize, other: usize| {
+            let are_apart = image_of(self.cells[one]) != image_of(self.cells[other]);
+            are_apart && memory[one].iter().any(|one| memory[other].iter().any(|other| meet(one, other)))
+        };
         let range = 0..self.cells.len();
         range
             .clone()
@@ -63,25 +134,17 @@ impl<'p> Cells<'p> {
             .collect()
     }
 
-    fn overlap(&self, one: Cell, other: Cell) -> bool {
-        match (one, other) {
-            (Cell::Texel { image, .. }, Cell::Texel { image: other, .. }) => {
-                image != other
-                    && self.bound(image).zip(self.bound(other)).is_some_and(|(one, other)| {
-                        let end = |it: Binding| it.offset + it.size;
-                        one.memory == other.memory && one.offset < end(other) && other.offset < end(one)
-                    })
+    /// The memory in which a cell may lie.
+    fn memory_of(&self, cell: Cell) -> Vec<Binding> {
+        match cell {
+            Cell::Byte { .. } => Vec::new(),
+            Cell::Memory { memory, byte } => vec![Binding { memory: MemoryId(memory), offset: byte, size: 1 }],
+            Cell::Block { memory, offset, size, .. } => vec![Binding { memory: MemoryId(memory), offset, size }],
+            Cell::Texel { image, .. } => {
+                let own = self.program.resources[image as usize].binding;
+                own.into_iter().chain(self.opaque(image)).collect()
             }
-            (Cell::Texel { image, .. }, Cell::Memory { memory, byte })
-            | (Cell::Memory { memory, byte }, Cell::Texel { image, .. }) => self
-                .bound(image)
-                .is_some_and(|it| it.memory.0 == memory && (it.offset..it.offset + it.size).contains(&byte)),
-            _ => false,
         }
-    }
-
-    fn bound(&self, resource: u32) -> Option<Binding> {
-        self.program.resources[resource as usize].binding
     }
 
     fn number(&mut self, cell: Cell) -> u32 {
@@ -92,7 +155,20 @@ impl<'p> Cells<'p> {
     }
 }
 
-/// The cells of a part of a resource, in order.
+fn meet(one: &Binding, other: &Binding) -> bool {
+    let end = |it: &Binding| it.offset + it.size;
+    one.memory == other.memory && one.offset < end(other) && other.offset < end(one)
+}
+
+/// The image of a texel; what are bytes are the same or not.
+fn image_of(cell: Cell) -> Option<u32> {
+    match cell {
+        Cell::Byte { .. } | Cell::Memory { .. } => None,
+        Cell::Texel { image, .. } | Cell::Block { image, .. } => Some(image),
+    }
+}
+
+/// The cells of a part of a resource, in order; of a sparse one as if its memory were its own.
 pub fn cells_of(program: &Program, resource: ResourceId, region: &Region) -> Vec<Cell> {
     let Some(what) = program.resources.get(resource.0 as usize) else { return Vec::new() };
     match (&what.kind, region) {

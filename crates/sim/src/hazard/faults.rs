@@ -79,7 +79,7 @@ fn sort(kind: FaultKind) -> Sort {
 /// Contents are those of whole texels.
 fn texel(cell: Cell) -> Cell {
     match cell {
-        Cell::Texel { image, aspect, mip, layer, texel, .. } => {
+        Cell::Texel { image, aspect, mip, layer, texel, .. } | Cell::Block { image, aspect, mip, layer, texel, .. } => {
             Cell::Texel { image, aspect, mip, layer, texel, component: 0 }
         }
         other => other,

@@ -15,6 +15,7 @@ mod oracle;
 mod print;
 mod rendering;
 mod shrink;
+mod sparse;
 mod trace;
 
 pub use cells::{Cell, cells_of};
@@ -25,6 +26,7 @@ pub use generate::{Kinds, random_program};
 pub use oracle::{OracleRules, Outcome, Partner, Verdict, find_hazards};
 pub use print::{print, print_place};
 pub use shrink::shrink;
+pub use sparse::make_sparse;
 
 #[cfg(test)]
 mod tests;

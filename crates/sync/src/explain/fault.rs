@@ -63,7 +63,7 @@ fn diagnostic(program: &Program, fault: &Fault, count: u64, names: &dyn Names) -
 }
 
 /// The Khronos layer's name where it reports the same, and the specification's where it has one.
-pub const fn code(kind: FaultKind, is_image: bool) -> &'static str {
+const fn code(kind: FaultKind, is_image: bool) -> &'static str {
     match kind {
         FaultKind::AcquireWithoutRelease if is_image => "UNASSIGNED-VkImageMemoryBarrier-image-00004",
         FaultKind::AcquireWithoutRelease => "UNASSIGNED-VkBufferMemoryBarrier-buffer-00004",

@@ -227,10 +227,10 @@ impl Level {
     /// Blocks as texels, cut at the edge of the level.
     fn area(&self, blocks: [Range<u64>; 3]) -> Area {
         let mut area = Area { offset: [0; 3], extent: [1; 3] };
-        for axis in 0..3 {
+        for (axis, blocks) in blocks.iter().enumerate() {
             let block = self.aspect.block[axis].max(1);
-            let end = (blocks[axis].end as u32).saturating_mul(block).min(self.texels[axis]);
-            area.offset[axis] = blocks[axis].start as u32 * block;
+            let end = (blocks.end as u32).saturating_mul(block).min(self.texels[axis]);
+            area.offset[axis] = blocks.start as u32 * block;
             area.extent[axis] = end - area.offset[axis];
         }
         area

@@ -4,7 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use lavascope_program::{FaultKind, RenderPass, Scope, Subpass, SubpassDependency};
+use lavascope_abi::Format;
+use lavascope_program::{
+    FaultKind, RenderPass, ResourceKind, Scope, Subpass, SubpassDependency, SubresourceLayout, Tiling,
+};
 use lavascope_sim::hazard::{
     Census, Kinds, OracleRules, compare_faults, describe, find_disagreement, find_hazards, make_sparse, random_program,
 };
@@ -59,7 +62,7 @@ fn forget_attachments(pass: &mut RenderPass, seed: u64) {
     let (count, attachments) = (pass.subpasses.len() as u32, pass.attachments.len() as u32);
     let one = (seed / 4) as usize % pass.subpasses.len().max(1);
     if let Some(subpass) = pass.subpasses.get_mut(one) {
-        let preserves = if seed % 2 == 0 { (0..attachments).collect() } else { Vec::new() };
+        let preserves = if seed.is_multiple_of(2) { (0..attachments).collect() } else { Vec::new() };
         *subpass = Subpass { preserves, view_mask: subpass.view_mask, ..Subpass::default() };
     }
     let next =
@@ -83,6 +86,33 @@ fn contents_of_resources() {
     }
     assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
     assert!(FaultKind::ALL.iter().all(|it| kinds.get(it).is_some_and(|it| *it > 10)), "{kinds:?}");
+}
+
+/// The programs of all tests with images of other formats and layouts: blocks of two texels, and rows with padding.
+#[test]
+fn blocks_and_pitches() {
+    let (mut wrong, mut changed) = (Vec::new(), 0);
+    for seed in 1..=3_000 {
+        let mut program = random_program(seed, &Kinds::ALL);
+        for it in &mut program.resources {
+            let ResourceKind::Image(image) = &mut it.kind else { continue };
+            let is_color = [Format::R8_UNORM, Format::R8G8_UNORM].contains(&image.format);
+            changed += usize::from(is_color);
+            match (is_color, it.binding) {
+                (true, None) => image.format = Format::G8B8G8R8_422_UNORM,
+                (true, Some(_)) if seed.is_multiple_of(2) && image.mips == 1 => {
+                    let layout = SubresourceLayout { offset: 1, row_pitch: 4, depth_pitch: 8, array_pitch: 8 };
+                    image.tiling = Tiling::Pitched([layout].into());
+                }
+                _ => {}
+            }
+        }
+        if let Some((small, why)) = find_disagreement(&program, OracleRules::CONTRACT, &lavascope_sync::check) {
+            wrong.push(format!("seed {seed}:\n{}", describe(&small, &why)));
+        }
+    }
+    assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
+    assert!(changed > 3_000, "{changed} images are other ones");
 }
 
 #[test]

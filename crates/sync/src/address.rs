@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use lavascope_abi::{FORMATS, Format, ImageAspectFlags};
+use lavascope_base::IntervalMap;
 use lavascope_program::{
     Area, Binding, Components, Image, ImageRegion, MemoryId, Region, Resource, ResourceId, ResourceKind, Tiling,
 };
@@ -16,8 +17,19 @@ use lavascope_program::{
 #[derive(Default)]
 pub(crate) struct Addresses {
     places: Vec<Placed>,
-    memories: HashMap<MemoryId, u64>,
+    /// Ids of what was destroyed, to be given again.
+    free: Vec<ResourceId>,
+    memories: HashMap<MemoryId, Memory>,
     next: u64,
+    /// How often something that exists got other addresses.
+    moves: u64,
+}
+
+#[derive(Default)]
+struct Memory {
+    base: u64,
+    /// Which resources lie where.
+    bound: IntervalMap<Vec<ResourceId>>,
 }
 
 struct Placed {
@@ -28,6 +40,7 @@ struct Placed {
     has_planes: bool,
     /// Resources in the same memory whose addresses say nothing about this one's.
     aliases: Vec<ResourceId>,
+    is_gone: bool,
 }
 
 /// Red, green, blue, alpha.
@@ -37,7 +50,6 @@ const MEMORY_SIZE: u64 = 1 << 40;
 
 impl Addresses {
     pub(crate) fn add(&mut self, resource: &Resource) -> ResourceId {
-        let id = ResourceId(self.places.len() as u32);
         let base = match (&resource.kind, resource.binding) {
             (ResourceKind::Image(image), binding) if image.tiling == Tiling::Optimal => {
                 self.compatible(image, binding).unwrap_or_else(|| self.allocate(texels(image)))
@@ -52,10 +64,51 @@ impl Addresses {
             binding: resource.binding,
             has_planes: false,
             aliases: Vec::new(),
+            is_gone: false,
         };
-        self.places.push(placed);
+        let id = self.put(placed);
         self.find_aliases(id);
         id
+    }
+
+    fn put(&mut self, placed: Placed) -> ResourceId {
+        match self.free.pop() {
+            Some(id) => {
+                self.places[id.0 as usize] = placed;
+                id
+            }
+            None => {
+                self.places.push(placed);
+                ResourceId(self.places.len() as u32 - 1)
+            }
+        }
+    }
+
+    /// A resource is no more; its id may be given to another.
+    pub(crate) fn remove(&mut self, id: ResourceId) {
+        let Some(placed) = self.places.get_mut(id.0 as usize).filter(|it| !it.is_gone) else { return };
+        placed.is_gone = true;
+        let (binding, aliases) = (placed.binding, std::mem::take(&mut placed.aliases));
+        for other in aliases {
+            self.places[other.0 as usize].aliases.retain(|it| *it != id);
+        }
+        if let Some((binding, memory)) = binding.and_then(|it| Some((it, self.memories.get_mut(&it.memory)?))) {
+            memory.bound.update(range_of(binding), |_, all| {
+                all.iter_mut().for_each(|it| it.retain(|it| *it != id));
+                *all = all.take().filter(|it| !it.is_empty());
+            });
+        }
+        self.free.push(id);
+    }
+
+    /// How often addresses of something that exists have changed.
+    pub(crate) fn moves(&self) -> u64 {
+        self.moves
+    }
+
+    /// Whether some other resource must be looked at too when this one is used.
+    pub(crate) fn has_aliases(&self, resource: ResourceId) -> bool {
+        self.places.get(resource.0 as usize).is_some_and(|it| !it.aliases.is_empty())
     }
 
     fn allocate(&mut self, size: u64) -> u64 {
@@ -66,52 +119,74 @@ impl Addresses {
     }
 
     fn memory(&mut self, memory: MemoryId) -> u64 {
-        if let Some(base) = self.memories.get(&memory) {
-            return *base;
+        if let Some(memory) = self.memories.get(&memory) {
+            return memory.base;
         }
         let base = self.allocate(MEMORY_SIZE);
-        self.memories.insert(memory, base);
+        self.memories.insert(memory, Memory { base, ..Memory::default() });
         base
+    }
+
+    /// What lies in the memory of a binding.
+    fn bound(&self, binding: Binding) -> impl Iterator<Item = ResourceId> {
+        let memory = self.memories.get(&binding.memory).into_iter();
+        memory.flat_map(move |it| it.bound.overlapping(range_of(binding))).flat_map(|it| it.1).copied()
     }
 
     /// The base of an image that is the same one under another name.
     fn compatible(&self, image: &Image, binding: Option<Binding>) -> Option<u64> {
-        let same = |it: &&Placed| it.kind == ResourceKind::Image(*image) && it.binding == binding;
-        (image.alias && binding.is_some()).then(|| self.places.iter().find(same))?.map(|it| it.base)
+        let binding = binding.filter(|_| image.alias)?;
+        let same = |it: &&Placed| it.kind == ResourceKind::Image(*image) && it.binding == Some(binding);
+        self.bound(binding).map(|it| &self.places[it.0 as usize]).find(same).map(|it| it.base)
     }
 
+    /// Finds what shares memory with a new resource in a way that cannot be compared.
     fn find_aliases(&mut self, new: ResourceId) {
         let index = new.0 as usize;
-        for other in 0..index {
-            let (left, right) = (&self.places[other], &self.places[index]);
+        let Some(binding) = self.places[index].binding else { return };
+        self.memory(binding.memory);
+        let mut others: Vec<ResourceId> = self.bound(binding).collect();
+        others.sort_unstable();
+        others.dedup();
+        for other in others {
+            let (left, right) = (&self.places[other.0 as usize], &self.places[index]);
             let is_comparable = !left.is_opaque() && !right.is_opaque() || left.base == right.base;
-            if !is_comparable && overlap(left.binding, right.binding) {
-                self.places[other].aliases.push(new);
-                self.places[index].aliases.push(ResourceId(other as u32));
+            if !is_comparable {
+                self.places[other.0 as usize].aliases.push(new);
+                self.places[index].aliases.push(other);
             }
+        }
+        if let Some(memory) = self.memories.get_mut(&binding.memory) {
+            memory.bound.update(range_of(binding), |_, all| all.get_or_insert_default().push(new));
         }
     }
 
     /// The addresses of a part of a resource, in order.
     pub(crate) fn ranges(&self, resource: ResourceId, region: &Region) -> Vec<Range<u64>> {
-        let Some(placed) = self.places.get(resource.0 as usize) else { return Vec::new() };
+        let mut found = Vec::new();
+        self.each_range(resource, region, |it| found.push(it));
+        found
+    }
+
+    pub(crate) fn each_range(&self, resource: ResourceId, region: &Region, mut each: impl FnMut(Range<u64>)) {
+        let Some(placed) = self.places.get(resource.0 as usize) else { return };
         match (&placed.kind, region) {
             (ResourceKind::Buffer { size }, Region::Buffer(bytes)) => {
                 let cut = bytes.start.min(*size)..bytes.end.min(*size);
-                let range = placed.base + cut.start..placed.base + cut.end;
-                Some(range).filter(|it| !it.is_empty()).into_iter().collect()
+                if !cut.is_empty() {
+                    each(placed.base + cut.start..placed.base + cut.end);
+                }
             }
             (ResourceKind::Image(image), Region::Image(region)) => {
                 let (base, unit) = (placed.base, placed.unit(image));
                 let ranges = image_ranges(image, region);
-                let of_plane = |plane: u64| {
+                for plane in placed.planes(region.components) {
                     let first = base + plane * texels(image) * unit;
-                    ranges.iter().map(move |it| first + it.start * unit..first + it.end * unit)
-                };
-                placed.planes(region.components).flat_map(of_plane).collect()
+                    ranges.iter().for_each(|it| each(first + it.start * unit..first + it.end * unit));
+                }
             }
             // The region of something else: nothing of this resource.
-            _ => Vec::new(),
+            _ => {}
         }
     }
 
@@ -126,6 +201,7 @@ impl Addresses {
     /// ones, plane by plane.
     pub(crate) fn add_planes(&mut self, resource: ResourceId) -> (Range<u64>, Vec<u64>) {
         let old = self.whole(resource);
+        self.moves += 1;
         let size = old.end - old.start;
         let base = self.allocate(size * COMPONENTS);
         for it in self.places.iter_mut().filter(|it| it.is_opaque() && it.base == old.start) {
@@ -212,9 +288,8 @@ impl Placed {
     }
 }
 
-fn overlap(left: Option<Binding>, right: Option<Binding>) -> bool {
-    let (Some(left), Some(right)) = (left, right) else { return false };
-    left.memory == right.memory && left.offset < right.offset + right.size && right.offset < left.offset + left.size
+fn range_of(binding: Binding) -> Range<u64> {
+    binding.offset..binding.offset.saturating_add(binding.size)
 }
 
 fn texel_size(image: &Image) -> u64 {

@@ -7,6 +7,7 @@ use lavascope_program::{
 
 use crate::device::{Device, Execute};
 use crate::execute::{self, Recorded};
+use crate::prepare::Prepared;
 
 /// All hazards of a program, in the order in which they happen.
 pub fn check(program: &Program) -> Vec<Found> {
@@ -15,7 +16,9 @@ pub fn check(program: &Program) -> Vec<Found> {
         engine.add_resource(resource);
     }
     engine.render_passes.clone_from(&program.render_passes);
-    engine.command_buffers.clone_from(&program.command_buffers);
+    for commands in &program.command_buffers {
+        engine.add_command_buffer(commands.clone());
+    }
     for step in &program.steps {
         engine.step(step);
     }
@@ -25,7 +28,7 @@ pub fn check(program: &Program) -> Vec<Found> {
 /// The engine, for programs that are told as they happen.
 pub struct Engine {
     device: Device,
-    command_buffers: Vec<CommandBuffer>,
+    command_buffers: Vec<Prepared>,
     render_passes: Vec<RenderPass>,
     steps: u32,
 }
@@ -50,25 +53,36 @@ impl Engine {
     }
 
     pub fn add_command_buffer(&mut self, commands: CommandBuffer) -> CommandBufferId {
-        self.command_buffers.push(commands);
+        self.command_buffers.push(Prepared::new(commands, &self.device.addresses));
         CommandBufferId(self.command_buffers.len() as u32 - 1)
     }
 
     /// Recorded anew.
     pub fn set_command_buffer(&mut self, id: CommandBufferId, commands: CommandBuffer) {
         if let Some(own) = self.command_buffers.get_mut(id.0 as usize) {
-            *own = commands;
+            *own = Prepared::new(commands, &self.device.addresses);
         }
     }
 
     /// The host does something.
     pub fn step(&mut self, step: &Step) {
+        self.refresh(step);
         let recorded = Recorded { command_buffers: &self.command_buffers, render_passes: &self.render_passes };
         let mut run = |device: &mut Device, queue: u8, step: u32, index: u32, batch: &Batch| {
             execute::batch(device, recorded, queue, step, index, batch);
         };
         take(&mut self.device, self.steps, step, &mut run);
         self.steps += 1;
+    }
+
+    /// Looks up again what is about to be executed, where addresses have changed.
+    fn refresh(&mut self, step: &Step) {
+        let Step::Submit { batches, .. } = step else { return };
+        for id in batches.iter().flat_map(|it| &it.command_buffers) {
+            if let Some(commands) = self.command_buffers.get_mut(id.0 as usize) {
+                commands.refresh(&self.device.addresses);
+            }
+        }
     }
 
     /// The hazards found since the last time.
@@ -102,6 +116,7 @@ fn take(device: &mut Device, index: u32, step: &Step, run: Execute<'_>) {
         Step::Destroy(resource) => {
             let range = device.addresses.whole(*resource);
             device.states.remove(range);
+            device.addresses.remove(*resource);
         }
         Step::Acquire { image, semaphore, fence } => {
             device.acquire(index, *image, *semaphore, *fence);

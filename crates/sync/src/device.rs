@@ -11,11 +11,12 @@ use std::sync::Arc;
 
 use lavascope_base::IntervalMap;
 use lavascope_program::{
-    Batch, FenceId, Found, Place, Point, QueueId, Region, ResourceId, Scope, SemaphoreId, Signal, Wait,
+    At, Batch, FenceId, Found, Place, Point, QueueId, Region, ResourceId, Scope, SemaphoreId, Signal, Wait,
 };
 
 use crate::address::Addresses;
 use crate::clock::{Carry, Clock, Seen, Tag};
+use crate::places::Places;
 use crate::scope::{self, Expanded};
 use crate::state::{Conflict, State};
 use crate::usage::{PRESENTATION, Stages, TABLES, Usages};
@@ -41,8 +42,7 @@ pub(crate) struct Device {
     tag: Tag,
     /// Images that were presented or acquired, numbered, with what their presentation came after.
     presented: HashMap<ResourceId, (usize, Known)>,
-    /// Where each tag was given, by tag.
-    places: Vec<(Tag, Place)>,
+    places: Places,
     pub(crate) found: Vec<Found>,
 }
 
@@ -155,21 +155,35 @@ impl Device {
             host_clock: Clock::default(),
             tag: TAGS_PER_COMMAND,
             presented: HashMap::new(),
-            places: Vec::new(),
+            places: Places::default(),
             found: Vec::new(),
         }
     }
 
-    /// A tag for something that happens next.
-    pub(crate) fn next_tag(&mut self, place: Place) -> Tag {
+    /// A tag for a step of the host.
+    pub(crate) fn step_tag(&mut self, step: u32) -> Tag {
+        self.places.begin(self.tag + TAGS_PER_COMMAND, Place::Step(step));
+        self.next_tag()
+    }
+
+    /// The commands from this one on follow each other.
+    pub(crate) fn begin_run(&mut self, at: &At) {
+        self.places.begin(self.tag + TAGS_PER_COMMAND, Place::Command(at.clone()));
+    }
+
+    /// A tag for the next command.
+    pub(crate) fn next_tag(&mut self) -> Tag {
         self.tag += TAGS_PER_COMMAND;
-        self.places.push((self.tag, place));
         self.tag + OWN_TAG
     }
 
-    pub(crate) fn place(&self, tag: Tag) -> Option<&Place> {
-        let tag = tag - tag % TAGS_PER_COMMAND;
-        self.places.binary_search_by_key(&tag, |it| it.0).ok().map(|at| &self.places[at].1)
+    /// Forgets where tags were given that nothing remembers.
+    fn sweep_places(&mut self) {
+        if self.places.is_grown(self.states.len()) {
+            let mut tags: Vec<Tag> = self.states.iter().flat_map(|(_, state)| state.tags()).collect();
+            tags.sort_unstable();
+            self.places.keep_only(&tags);
+        }
     }
 
     /// Hands batches to a queue, and executes whatever can be executed.
@@ -181,6 +195,7 @@ impl Device {
         fence: Option<FenceId>,
         execute: Execute<'_>,
     ) {
+        self.sweep_places();
         let Some(timeline) = self.queues.get_mut(queue.0 as usize) else { return };
         let batches = batches.iter().enumerate().map(|(index, batch)| Work::Batch(index as u32, batch.clone()));
         for work in batches.chain(fence.map(Work::Fence)) {
@@ -447,11 +462,11 @@ impl Device {
 
     /// Keeps conflicts of an access to a resource.
     pub(crate) fn report(&mut self, tag: Tag, resource: ResourceId, conflicts: Vec<(Range<u64>, Vec<Conflict>)>) {
-        let Some(at) = self.place(tag).cloned() else { return };
+        let Some(at) = self.places.get(tag).filter(|_| !conflicts.is_empty()) else { return };
         let first = self.found.len();
         for (range, conflicts) in conflicts {
             for conflict in conflicts {
-                let Some(prior) = self.place(conflict.prior).cloned() else { continue };
+                let Some(prior) = self.places.get(conflict.prior) else { continue };
                 for region in self.addresses.regions(resource, &range) {
                     let found = Found { kind: conflict.kind, at: at.clone(), prior: prior.clone(), resource, region };
                     add_found(&mut self.found, first, found);

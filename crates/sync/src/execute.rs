@@ -5,16 +5,17 @@ use std::ops::Range;
 
 use lavascope_base::IntervalMap;
 use lavascope_program::{
-    Access, At, Barrier, Batch, Command, CommandBuffer, Dependency, Place, Region, RenderPass, ResourceId, Scope,
-    SetEvent, WaitEvents, What,
+    Access, At, Barrier, Batch, Command, CommandBufferId, Dependency, Region, RenderPass, ResourceId, Scope, SetEvent,
+    WaitEvents, What,
 };
 
 use crate::clock::{Clock, Keys, Stretch, Tag};
 use crate::device::{Device, SetAt, Timeline};
 use crate::order::Order;
+use crate::prepare::{PlanKind, Prepared, Spot};
 use crate::render::Instance;
 use crate::scope::{self, Expanded};
-use crate::state::{Conflict, First, Name, Now, State};
+use crate::state::{By, Conflict, First, Name, Now, Shared, State};
 use crate::usage::{Stages, TABLES, TRANSITION_WRITE, Usage, Usages};
 
 /// Command buffers call command buffers at most this deep; the specification allows less.
@@ -23,7 +24,7 @@ const DEPTH_MAX: usize = 16;
 /// What was recorded.
 #[derive(Clone, Copy)]
 pub(crate) struct Recorded<'a> {
-    pub(crate) command_buffers: &'a [CommandBuffer],
+    pub(crate) command_buffers: &'a [Prepared],
     pub(crate) render_passes: &'a [RenderPass],
 }
 
@@ -47,18 +48,26 @@ pub(crate) struct Executor<'a> {
 }
 
 impl Executor<'_> {
-    fn run(&mut self, commands: &CommandBuffer) {
-        for (index, command) in commands.commands.iter().enumerate() {
-            self.at.path.push(index as u32);
-            self.command(command);
-            self.at.path.pop();
+    fn run(&mut self, commands: &Prepared) {
+        self.at.path.push(0);
+        self.device.begin_run(&self.at);
+        for (index, command) in commands.source.commands.iter().enumerate() {
+            let tag = self.device.next_tag();
+            if let Command::Action(accesses) = command {
+                self.action(tag, accesses, commands.spots(index, &self.device.addresses));
+                continue;
+            }
+            if let Some(last) = self.at.path.last_mut() {
+                *last = index as u32;
+            }
+            self.command(tag, command);
         }
+        self.at.path.pop();
     }
 
-    fn command(&mut self, command: &Command) {
-        let tag = self.device.next_tag(Place::Command(self.at.clone()));
+    fn command(&mut self, tag: Tag, command: &Command) {
         match command {
-            Command::Action(accesses) => self.action(tag, accesses),
+            Command::Action(accesses) => self.action(tag, accesses, (PlanKind::Unknown, &[])),
             Command::Barrier(barrier) => self.barrier(tag, barrier),
             Command::SetEvent(set) => self.set_event(tag, set),
             Command::ResetEvent { event, .. } => {
@@ -67,16 +76,7 @@ impl Executor<'_> {
                 }
             }
             Command::WaitEvents(wait) => self.wait_events(tag, wait),
-            Command::Execute(buffers) => {
-                for (place, id) in buffers.iter().enumerate() {
-                    let Some(commands) = self.recorded.command_buffers.get(id.0 as usize) else { continue };
-                    if self.at.path.len() < DEPTH_MAX {
-                        self.at.path.push(place as u32);
-                        self.run(commands);
-                        self.at.path.pop();
-                    }
-                }
-            }
+            Command::Execute(buffers) => self.secondaries(buffers),
             Command::BeginRenderPass { pass, views, area } => self.begin_render_pass(tag, *pass, views, *area),
             Command::NextSubpass => self.next_subpass(tag),
             Command::EndRenderPass => self.end_render_pass(tag),
@@ -85,10 +85,87 @@ impl Executor<'_> {
         }
     }
 
+    fn secondaries(&mut self, buffers: &[CommandBufferId]) {
+        for (place, id) in buffers.iter().enumerate() {
+            let Some(commands) = self.recorded.command_buffers.get(id.0 as usize) else { continue };
+            if self.at.path.len() < DEPTH_MAX {
+                self.at.path.push(place as u32);
+                self.run(commands);
+                self.at.path.pop();
+            }
+        }
+        // The commands behind it go on with numbers of their own.
+        if let Some(last) = self.at.path.last_mut() {
+            *last += 1;
+            self.device.begin_run(&self.at);
+        }
+    }
+
     /// All accesses of a command are checked before any of them is kept: they do not conflict with each other.
-    fn action(&mut self, tag: Tag, accesses: &[Access]) {
-        let known: Vec<Use<'_>> = accesses.iter().filter_map(Use::of).collect();
-        self.uses(tag, &known);
+    fn action(&mut self, tag: Tag, accesses: &[Access], (kind, spots): (PlanKind, &[Spot])) {
+        let is_done = match kind {
+            PlanKind::Apart => self.check_and_keep(tag, spots),
+            PlanKind::Overlapping => self.check_then_keep(tag, spots),
+            PlanKind::Unknown => false,
+        };
+        if !is_done {
+            let known: Vec<Use<'_>> = accesses.iter().filter_map(Use::of).collect();
+            self.uses(tag, &known);
+        }
+    }
+
+    /// The common case, without a conflict: each range is looked up once. False if there is a conflict, or other names
+    /// of the memory to be looked at; what was kept until then may be kept again.
+    fn check_and_keep(&mut self, tag: Tag, spots: &[Spot]) -> bool {
+        let from = self.from();
+        let Executor { device, queue, instance, .. } = self;
+        let Device { queues, states, addresses, .. } = &mut **device;
+        let now = now(&queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag);
+        let mut is_fine = true;
+        for spot in spots {
+            if addresses.has_aliases(spot.resource) {
+                return false;
+            }
+            let by = spot.by(*queue);
+            if let Some(state) = states.exact_mut(&spot.range) {
+                if state.conflicts(now, by) {
+                    return false;
+                }
+                state.add(by, tag, from);
+                continue;
+            }
+            states.update(spot.range.clone(), |_, state| match state {
+                Some(state) if state.conflicts(now, by) => is_fine = false,
+                state => state.get_or_insert_default().add(by, tag, from),
+            });
+            if !is_fine {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The same where accesses of one command overlap.
+    fn check_then_keep(&mut self, tag: Tag, spots: &[Spot]) -> bool {
+        let from = self.from();
+        let Executor { device, queue, instance, .. } = self;
+        let Device { queues, states, addresses, .. } = &mut **device;
+        let now = now(&queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag);
+        for spot in spots {
+            let by = spot.by(*queue);
+            let is_bad = |(_, state): (_, &State)| state.conflicts(now, by);
+            if addresses.has_aliases(spot.resource) || states.overlapping(spot.range.clone()).any(is_bad) {
+                return false;
+            }
+        }
+        for spot in spots {
+            let by = spot.by(*queue);
+            match states.exact_mut(&spot.range) {
+                Some(state) => state.add(by, tag, from),
+                None => states.update(spot.range.clone(), |_, state| state.get_or_insert_default().add(by, tag, from)),
+            }
+        }
+        true
     }
 
     pub(crate) fn uses(&mut self, tag: Tag, uses: &[Use<'_>]) {
@@ -108,8 +185,7 @@ impl Executor<'_> {
     fn check(&mut self, tag: Tag, it: &Use<'_>) {
         let ranges = self.device.ranges(it.resource, &it.region);
         let device = &*self.device;
-        let apart = self.instance.as_ref().map_or(&[][..], Instance::apart);
-        let now = self.now(tag, apart);
+        let now = self.now(tag);
         let mut conflicts = Vec::new();
         for range in &ranges {
             for (part, state) in device.states.overlapping(range.clone()) {
@@ -159,34 +235,16 @@ impl Executor<'_> {
     }
 
     fn keep(&mut self, tag: Tag, it: &Use<'_>) {
-        let is_write = TABLES.write_column(it.usage).is_some();
         let ranges = self.device.addresses.ranges(it.resource, &it.region);
-        let (queue, from) = (self.queue, self.from());
+        let (by, from) = (By { usage: it.usage, queue: self.queue, order: it.order }, self.from());
         for range in ranges {
-            self.device.states.update(range, |_, state| {
-                let state = state.get_or_insert_default();
-                if is_write {
-                    state.add_write(queue, tag, it.usage, it.order);
-                } else {
-                    state.add_read(queue, tag, it.usage, it.order, from);
-                }
-            });
+            self.device.states.update(range, |_, state| state.get_or_insert_default().add(by, tag, from));
         }
     }
 
     /// Where and how this command is.
-    pub(crate) fn now<'n>(&'n self, tag: Tag, apart: &'n [(Tag, Tag)]) -> Now<'n> {
-        let clock = &self.device.queues[usize::from(self.queue)].clock;
-        let instance = self.instance.as_ref();
-        Now {
-            clock,
-            queue: self.queue,
-            tag,
-            instance: instance.map(Instance::ordered_from),
-            from: self.from(),
-            apart,
-            name: Name::Own,
-        }
+    pub(crate) fn now(&self, tag: Tag) -> Now<'_> {
+        now(&self.device.queues[usize::from(self.queue)].clock, self.queue, self.instance.as_ref(), tag)
     }
 
     /// Before this tag nothing is directly in the first scope of a barrier.
@@ -268,9 +326,10 @@ impl Executor<'_> {
             for (own, theirs) in aliased {
                 let name = Name::Alias { start: own.start, end: own.end };
                 let now = Now { clock, queue, tag: tag + 1, instance: None, from, apart: &[], name };
+                let mut shared = Shared::default();
                 states.update(theirs, |_, state| {
                     if let Some(state) = state {
-                        state.share_transition(now, &ready.element.scope);
+                        state.share_transition(now, &ready.element.scope, &mut shared);
                     }
                 });
             }
@@ -280,8 +339,7 @@ impl Executor<'_> {
     pub(crate) fn check_transition(&mut self, tag: Tag, ready: &Ready) {
         let Some((resource, ranges)) = self.part(&ready.element) else { return };
         let mut conflicts: Vec<(Range<u64>, Vec<Conflict>)> = Vec::new();
-        let apart = self.instance.as_ref().map_or(&[][..], Instance::apart);
-        let now = self.now(tag + 1, apart);
+        let now = self.now(tag + 1);
         let check = |state: &State, now| state.check_transition(now, &ready.first);
         for range in &ranges {
             for (part, state) in self.device.states.overlapping(range.clone()) {
@@ -305,12 +363,13 @@ impl Executor<'_> {
         let Device { queues, states, .. } = &mut *self.device;
         let clock = &queues[usize::from(queue)].clock;
         let now = Now { clock, queue, tag: tag + 1, instance, from, apart: &[], name: Name::Own };
+        let mut shared = Shared::default();
         for range in ranges {
             states.update(range, |_, state| {
                 if ready.element.is_transition {
-                    state.get_or_insert_default().add_transition(now, &ready.element.scope);
+                    state.get_or_insert_default().add_transition(now, &ready.element.scope, &mut shared);
                 } else if let Some(state) = state {
-                    state.depend(now, &ready.first, &ready.element.scope);
+                    state.depend(now, &ready.first, &ready.element.scope, &mut shared);
                 }
             });
         }
@@ -318,9 +377,10 @@ impl Executor<'_> {
             // What was written by another name and is available becomes visible to accesses by this one.
             for (own, theirs) in aliased {
                 let now = Now { name: Name::Alias { start: own.start, end: own.end }, ..now };
+                let mut shared = Shared::default();
                 states.update(theirs, |_, state| {
                     if let Some(state) = state {
-                        state.depend(now, &ready.first, &ready.element.scope);
+                        state.depend(now, &ready.first, &ready.element.scope, &mut shared);
                     }
                 });
             }
@@ -420,6 +480,18 @@ impl Executor<'_> {
             first.parts.push((src, set.tag));
         }
         first
+    }
+}
+
+fn now<'n>(clock: &'n Clock, queue: u8, instance: Option<&'n Instance>, tag: Tag) -> Now<'n> {
+    Now {
+        clock,
+        queue,
+        tag,
+        instance: instance.map(Instance::ordered_from),
+        from: instance.map_or(0, Instance::from),
+        apart: instance.map_or(&[][..], Instance::apart),
+        name: Name::Own,
     }
 }
 

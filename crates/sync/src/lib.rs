@@ -16,6 +16,8 @@ pub mod explain;
 mod host;
 mod order;
 mod overlay;
+mod places;
+mod prepare;
 mod render;
 mod scope;
 mod state;

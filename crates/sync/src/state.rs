@@ -1,5 +1,7 @@
 //! What happened to a range: its last write, and the reads since.
 
+use std::sync::Arc;
+
 use lavascope_program::HazardKind;
 
 use crate::clock::{Carry, Clock, Tag};
@@ -9,22 +11,51 @@ use crate::overlay::Overlay;
 use crate::scope::Expanded;
 use crate::usage::{PRESENT, Stage, Stages, TABLES, TRANSITION, TRANSITION_WRITE, Usage};
 
+/// Small, because there is one for every range: most ranges have one write and one lane that read it since. What else
+/// there is lies apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
-    write: Option<Write>,
+    /// When it was written last; zero for never.
+    written: Tag,
+    /// The first and the last read of a lane; zero for none.
+    first: Tag,
+    last: Tag,
+    more: Option<Box<More>>,
+    writer: By,
+    reader: By,
+}
+
+/// Who accesses, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct By {
+    pub(crate) usage: Usage,
+    pub(crate) queue: u8,
+    pub(crate) order: Order,
+}
+
+impl Default for By {
+    fn default() -> By {
+        By { usage: TRANSITION_WRITE, queue: 0, order: Order::None }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct More {
+    /// Of the last write.
+    overlay: Option<Arc<Overlay>>,
     /// What the same command wrote in other ways.
-    more_writes: Vec<Write>,
-    /// One for each lane that read.
+    writes: Vec<(By, Tag, Option<Arc<Overlay>>)>,
+    /// Of other lanes.
     reads: Vec<Read>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Write {
+#[derive(Clone, Copy)]
+struct Write<'a> {
     usage: Usage,
     queue: u8,
     tag: Tag,
     order: Order,
-    overlay: Option<Box<Overlay>>,
+    overlay: Option<&'a Overlay>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,11 +123,39 @@ impl State {
         }
     }
 
-    fn writes(&self) -> impl Iterator<Item = &Write> {
-        self.write.iter().chain(&self.more_writes)
+    /// Whether it conflicts with anything.
+    pub(crate) fn conflicts(&self, now: Now<'_>, by: By) -> bool {
+        !self.check(now, by.usage, by.order).is_empty()
     }
 
-    fn check_read(&self, now: Now<'_>, write: &Write, usage: Usage, order: Order) -> Option<Conflict> {
+    fn writes(&self) -> impl Iterator<Item = Write<'_>> {
+        let By { usage, queue, order } = self.writer;
+        let more = self.more.as_deref();
+        let overlay = more.and_then(|it| it.overlay.as_deref());
+        let last = (self.written != 0).then_some(Write { usage, queue, tag: self.written, order, overlay });
+        let others = more.map_or(&[][..], |it| &it.writes).iter().map(|(by, tag, overlay)| Write {
+            usage: by.usage,
+            queue: by.queue,
+            tag: *tag,
+            order: by.order,
+            overlay: overlay.as_deref(),
+        });
+        last.into_iter().chain(others)
+    }
+
+    fn reads(&self) -> impl Iterator<Item = Read> {
+        let By { usage, queue, order } = self.reader;
+        let (first, last) = (self.first, self.last);
+        let own = (last != 0).then_some(Read { usage, queue, first, last, order });
+        own.into_iter().chain(self.more.as_deref().map_or(&[][..], |it| &it.reads).iter().copied())
+    }
+
+    /// When it was accessed: what may be named as the earlier access of a conflict.
+    pub(crate) fn tags(&self) -> impl Iterator<Item = Tag> {
+        self.writes().map(|it| it.tag).chain(self.reads().map(|it| it.last))
+    }
+
+    fn check_read(&self, now: Now<'_>, write: Write<'_>, usage: Usage, order: Order) -> Option<Conflict> {
         if now.is_apart(write.queue, write.tag) {
             return Some(write.conflict(now, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite));
         }
@@ -108,7 +167,7 @@ impl State {
         }
         // A read in between that happens before this one has been checked in its stead.
         let stage = TABLES.stage(usage);
-        let is_covered = self.reads.iter().filter(|it| it.first > write.tag).any(|it| {
+        let is_covered = self.reads().filter(|it| it.first > write.tag).any(|it| {
             it.happens_before(now, stage, it.first)
                 || now.is_ordered(it.queue, it.first, (it.usage, it.order), (usage, order))
         });
@@ -118,7 +177,7 @@ impl State {
     fn check_write(&self, now: Now<'_>, usage: Usage, order: Order) -> Vec<Conflict> {
         let stage = TABLES.stage(usage);
         let mut found = Vec::new();
-        for read in self.reads.iter().filter(|it| it.last != now.tag) {
+        for read in self.reads().filter(|it| it.last != now.tag) {
             let is_ordered = now.is_ordered(read.queue, read.last, (read.usage, read.order), (usage, order));
             let is_before = is_ordered || read.happens_before(now, stage, read.last);
             if !is_before || now.is_apart(read.queue, read.last) {
@@ -138,8 +197,8 @@ impl State {
     }
 
     /// Reads since a write have been checked against it; those of its own command have not.
-    fn has_later_reads(&self, write: &Write) -> bool {
-        self.reads.iter().any(|it| it.last > write.tag)
+    fn has_later_reads(&self, write: Write<'_>) -> bool {
+        self.reads().any(|it| it.last > write.tag)
     }
 
     /// Whether an access to this very range stands between an earlier access of its memory by another name and one
@@ -148,22 +207,22 @@ impl State {
         let prior = conflict.prior;
         let is_written = self.writes().any(|it| it.tag > prior);
         let stage = TABLES.stage(usage);
-        let is_between = |it: &Read| match TABLES.write_column(usage) {
+        let is_between = |it: Read| match TABLES.write_column(usage) {
             Some(_) => it.last > prior && TABLES.write_column(conflict.prior_usage).is_some(),
             None => [it.first, it.last].iter().any(|tag| *tag > prior && it.happens_before(now, stage, *tag)),
         };
-        is_written || self.reads.iter().any(is_between)
+        is_written || self.reads().any(is_between)
     }
 
     /// Addresses of other resources at which what is visible through them changes.
     pub(crate) fn cuts(&self) -> impl Iterator<Item = u64> {
-        self.writes().filter_map(|it| it.overlay.as_deref()).flat_map(Overlay::cuts)
+        self.writes().filter_map(|it| it.overlay).flat_map(Overlay::cuts)
     }
 
     /// With what the layout transition of a barrier conflicts: what its first scope does not cover.
     pub(crate) fn check_transition(&self, now: Now<'_>, first: &First) -> Vec<Conflict> {
         let mut found = Vec::new();
-        for read in &self.reads {
+        for read in self.reads() {
             let is_fine = first.carry.has(read.queue, TABLES.stage(read.usage), read.last)
                 || read.happens_before(now, TRANSITION, read.last);
             if !is_fine {
@@ -187,71 +246,123 @@ impl State {
     /// With what presenting conflicts: what the semaphores before it do not cover.
     pub(crate) fn check_present(&self, carry: &Carry, queue: u8) -> Vec<Conflict> {
         let mut found = Vec::new();
-        for it in self.reads.iter().filter(|it| !carry.has(it.queue, TABLES.stage(it.usage), it.last)) {
+        for it in self.reads().filter(|it| !carry.has(it.queue, TABLES.stage(it.usage), it.last)) {
             found.push(Conflict { kind: HazardKind::PresentAfterRead, prior: it.last, prior_usage: it.usage });
         }
         let others = self.writes().filter(|it| it.queue != queue);
-        for it in others.filter(|it| self.reads.is_empty() && !carry.has_available(it.queue, it.usage, it.tag)) {
+        for it in others.filter(|it| self.last == 0 && !carry.has_available(it.queue, it.usage, it.tag)) {
             found.push(Conflict { kind: HazardKind::PresentAfterWrite, prior: it.tag, prior_usage: it.usage });
         }
         found
     }
 
-    /// Whatever comes after the last read of a lane comes after the earlier ones too, unless it only knows the stretch
-    /// of a subpass: inside of one, which began at `from`, the reads before it stay.
-    pub(crate) fn add_read(&mut self, queue: u8, tag: Tag, usage: Usage, order: Order, from: Tag) {
-        let stage = TABLES.stage(usage);
-        let mut read = Read { usage, queue, first: tag, last: tag, order };
-        // A read of the command that wrote says nothing about who may read after that.
-        let written = self.write.as_ref().map_or(0, |it| it.tag);
-        self.reads.retain(|it| {
-            let is_same = it.queue == queue && TABLES.stage(it.usage) == stage && it.last > from;
-            if is_same && it.first > written {
-                read.first = read.first.min(it.first);
-            }
-            !is_same
-        });
-        self.reads.push(read);
+    /// Keeps an access.
+    pub(crate) fn add(&mut self, by: By, tag: Tag, from: Tag) {
+        match TABLES.write_column(by.usage) {
+            Some(_) => self.add_write(by, tag),
+            None => self.add_read(by, tag, from),
+        }
     }
 
-    pub(crate) fn add_write(&mut self, queue: u8, tag: Tag, usage: Usage, order: Order) {
-        let is_first = self.write.as_ref().is_none_or(|it| it.tag != tag);
-        if is_first {
-            self.reads.clear();
-            self.more_writes.clear();
-            self.write = Some(Write { usage, queue, tag, order, overlay: None });
-        } else if self.writes().all(|it| it.usage != usage) || usage == TRANSITION_WRITE {
-            self.more_writes.push(Write { usage, queue, tag, order, overlay: None });
+    /// Whatever comes after the last read of a lane comes after the earlier ones too, unless it only knows the stretch
+    /// of a subpass: inside of one, which began at `from`, the reads before it stay.
+    pub(crate) fn add_read(&mut self, by: By, tag: Tag, from: Tag) {
+        let stage = TABLES.stage(by.usage);
+        let is_same =
+            |usage: Usage, queue: u8, last: Tag| queue == by.queue && TABLES.stage(usage) == stage && last > from;
+        // A read of the command that wrote says nothing about who may read after that.
+        let written = self.written;
+        let mut first = tag;
+        let mut join = |other: Tag| first = if other > written { first.min(other) } else { first };
+        if let Some(more) = &mut self.more {
+            more.reads.retain(|it| {
+                let is_same = is_same(it.usage, it.queue, it.last);
+                is_same.then(|| join(it.first));
+                !is_same
+            });
+        }
+        let is_own = is_same(self.reader.usage, self.reader.queue, self.last);
+        if self.last == 0 || is_own {
+            is_own.then(|| join(self.first));
+            (self.first, self.last, self.reader) = (first, tag, by);
+        } else {
+            let By { usage, queue, order } = by;
+            self.more.get_or_insert_default().reads.push(Read { usage, queue, first, last: tag, order });
+        }
+    }
+
+    pub(crate) fn add_write(&mut self, by: By, tag: Tag) {
+        if self.written != tag {
+            *self = State { written: tag, writer: by, ..State::default() };
+        } else if self.writes().all(|it| it.usage != by.usage) || by.usage == TRANSITION_WRITE {
+            self.more.get_or_insert_default().writes.push((by, tag, None));
         }
     }
 
     /// The barrier's own write, from which its second scope begins. It is available by itself, so whatever comes after
     /// transitions comes after it.
-    pub(crate) fn add_transition(&mut self, now: Now<'_>, scope: &Expanded) {
+    pub(crate) fn add_transition(&mut self, now: Now<'_>, scope: &Expanded, shared: &mut Shared) {
         let mut scope = *scope;
         scope.dst.add(TRANSITION);
-        self.add_write(now.queue, now.tag, TRANSITION_WRITE, Order::None);
-        if let Some(write) = self.more_writes.last_mut().or(self.write.as_mut()) {
-            write.overlay(now, &scope);
-        }
+        self.add_write(By { usage: TRANSITION_WRITE, queue: now.queue, order: Order::None }, now.tag);
+        let more = self.more.get_or_insert_default();
+        let overlay = more.writes.last_mut().map_or(&mut more.overlay, |it| &mut it.2);
+        shared.add(overlay, now, &scope);
     }
 
     /// If the last write is a layout transition that happens now, a second scope gets it.
-    pub(crate) fn share_transition(&mut self, now: Now<'_>, scope: &Expanded) {
-        for write in self.write.iter_mut().chain(&mut self.more_writes) {
-            if write.usage == TRANSITION_WRITE && write.tag == now.tag {
-                write.overlay(now, scope);
-            }
-        }
+    pub(crate) fn share_transition(&mut self, now: Now<'_>, scope: &Expanded, shared: &mut Shared) {
+        self.overlay_where(now, scope, shared, |it| it.usage == TRANSITION_WRITE && it.tag == now.tag);
     }
 
     /// A dependency on the resource: if its first scope has the last write, its second scope, which is now, gets it.
-    pub(crate) fn depend(&mut self, now: Now<'_>, first: &First, scope: &Expanded) {
-        for write in self.write.iter_mut().chain(&mut self.more_writes) {
-            if write.is_in_scope(now, first) {
-                write.overlay(now, scope);
+    pub(crate) fn depend(&mut self, now: Now<'_>, first: &First, scope: &Expanded, shared: &mut Shared) {
+        self.overlay_where(now, scope, shared, |it| it.is_in_scope(now, first));
+    }
+
+    /// A second scope gets some of the writes.
+    fn overlay_where(
+        &mut self,
+        now: Now<'_>,
+        scope: &Expanded,
+        shared: &mut Shared,
+        is_wanted: impl Fn(Write<'_>) -> bool,
+    ) {
+        if self.more.as_ref().is_none_or(|it| it.writes.is_empty()) {
+            if self.writes().any(is_wanted) {
+                shared.add(&mut self.more.get_or_insert_default().overlay, now, scope);
             }
+            return;
         }
+        let wanted: Vec<bool> = self.writes().map(is_wanted).collect();
+        let more = self.more.get_or_insert_default();
+        let overlays = Some(&mut more.overlay).into_iter().chain(more.writes.iter_mut().map(|it| &mut it.2));
+        for (overlay, _) in overlays.zip(wanted).filter(|it| it.1) {
+            shared.add(overlay, now, scope);
+        }
+    }
+}
+
+/// Ranges to which one dependency does the same share what it did.
+#[derive(Default)]
+pub(crate) struct Shared {
+    last: Option<(Option<Arc<Overlay>>, Arc<Overlay>)>,
+}
+
+impl Shared {
+    fn add(&mut self, overlay: &mut Option<Arc<Overlay>>, now: Now<'_>, scope: &Expanded) {
+        let is_same = |old: &Option<Arc<Overlay>>| match (old, &*overlay) {
+            (None, None) => true,
+            (Some(old), Some(own)) => Arc::ptr_eq(old, own),
+            _ => false,
+        };
+        if let Some((_, new)) = self.last.as_ref().filter(|it| is_same(&it.0)) {
+            *overlay = Some(Arc::clone(new));
+            return;
+        }
+        let old = overlay.clone();
+        Arc::make_mut(overlay.get_or_insert_default()).add(now, scope);
+        self.last = overlay.clone().map(|new| (old, new));
     }
 }
 
@@ -280,21 +391,16 @@ impl Now<'_> {
     }
 }
 
-impl Write {
-    /// The second scope of a dependency that has this write in its first.
-    fn overlay(&mut self, now: Now<'_>, scope: &Expanded) {
-        self.overlay.get_or_insert_default().add(now, scope);
-    }
-
+impl Write<'_> {
     fn is_visible(&self, now: Now<'_>, usage: Usage) -> bool {
         now.clock.is_visible(usage, self.queue, self.usage, self.tag)
-            || self.overlay.as_ref().is_some_and(|it| it.is_visible(now, usage))
+            || self.overlay.is_some_and(|it| it.is_visible(now, usage))
     }
 
     /// Whether it is available to a stage by what came before.
     fn is_available(&self, now: Now<'_>, stage: Stage) -> bool {
         now.clock.is_available(stage, self.queue, self.usage, self.tag)
-            || self.overlay.as_ref().is_some_and(|it| it.is_available(now, stage))
+            || self.overlay.is_some_and(|it| it.is_available(now, stage))
     }
 
     /// Whether the first scope of a dependency on this range has this write.
@@ -302,7 +408,7 @@ impl Write {
         let is_direct = now.name == Name::Own && first.own.has_available(self.queue, self.usage, self.tag);
         is_direct
             || first.carry.has_available(self.queue, self.usage, self.tag)
-            || self.overlay.as_ref().is_some_and(|it| it.reaches(now, first))
+            || self.overlay.is_some_and(|it| it.reaches(now, first))
     }
 
     fn conflict(&self, now: Now<'_>, after: HazardKind, racing: HazardKind) -> Conflict {

@@ -53,8 +53,14 @@ impl Engine {
     }
 
     pub fn add_command_buffer(&mut self, commands: CommandBuffer) -> CommandBufferId {
-        self.command_buffers.push(Prepared::new(commands, &self.device.addresses));
+        let prepared = self.prepare(commands);
+        self.command_buffers.push(prepared);
         CommandBufferId(self.command_buffers.len() as u32 - 1)
+    }
+
+    /// Looks up what can be known of a command buffer before it is executed. Threads may do this at the same time.
+    pub fn prepare(&self, commands: CommandBuffer) -> Prepared {
+        Prepared::new(commands, &self.device.addresses)
     }
 
     /// Recorded anew.

@@ -4,7 +4,6 @@
 //! with the batches behind it. A command buffer is walked each time it is executed; what was recorded is small by
 //! then, and nothing has to be summed up that could be summed up wrongly.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
@@ -52,7 +51,7 @@ pub(crate) struct Timeline {
     pub(crate) family: u32,
     pub(crate) clock: Clock,
     /// Scopes that were expanded already: programs use few, and use them again and again.
-    expanded: RefCell<HashMap<Scope, Expanded>>,
+    expanded: HashMap<Scope, Expanded>,
     /// What all signals so far have handed on together.
     signals: Carry,
     /// What is visible to the host, as waits brought it to some stages.
@@ -63,8 +62,8 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
-    pub(crate) fn expand(&self, scope: Scope) -> Expanded {
-        *self.expanded.borrow_mut().entry(scope).or_insert_with(|| Expanded::new(scope, self.flags))
+    pub(crate) fn expand(&mut self, scope: Scope) -> Expanded {
+        *self.expanded.entry(scope).or_insert_with(|| Expanded::new(scope, self.flags))
     }
 
     fn receive(&mut self, stages: Stages, seen: &Seen) {
@@ -138,7 +137,7 @@ impl Device {
             flags: it.flags,
             family: it.family,
             clock: Clock::default(),
-            expanded: RefCell::default(),
+            expanded: HashMap::new(),
             signals: Carry::default(),
             received: Vec::new(),
             parked: VecDeque::new(),

@@ -256,8 +256,8 @@ impl Executor<'_> {
         &mut self.device.queues[usize::from(self.queue)].clock
     }
 
-    fn timeline(&self) -> &Timeline {
-        &self.device.queues[usize::from(self.queue)]
+    fn timeline(&mut self) -> &mut Timeline {
+        &mut self.device.queues[usize::from(self.queue)]
     }
 
     pub(crate) fn flags(&self) -> u32 {
@@ -571,15 +571,15 @@ impl Element {
 
 /// Of a transfer between queue families each queue sees one half: the release comes after something, the acquire
 /// before something, and both are accesses themselves.
-fn element(dependency: &Dependency, mut scope: Expanded, queue: &Timeline) -> Element {
+fn element(dependency: &Dependency, mut scope: Expanded, family: u32) -> Element {
     let (part, is_transition) = match &dependency.what {
         What::Memory => (None, false),
         What::Resource { resource, region } => (Some(Part::Region(*resource, region.clone())), false),
         What::Transition { resource, region } => (Some(Part::Region(*resource, region.clone())), true),
         What::Ownership { resource, region, ownership } => {
             let is_half = ownership.src_family != ownership.dst_family;
-            let is_release = is_half && ownership.src_family == queue.family;
-            let is_acquire = is_half && !is_release && ownership.dst_family == queue.family;
+            let is_release = is_half && ownership.src_family == family;
+            let is_acquire = is_half && !is_release && ownership.dst_family == family;
             if is_release {
                 (scope.dst, scope.dst_usages) = (Stages::default(), Usages::default());
             }
@@ -594,30 +594,28 @@ fn element(dependency: &Dependency, mut scope: Expanded, queue: &Timeline) -> El
 }
 
 /// Version 2: each dependency stands for itself.
-fn expanded(dependencies: &[Dependency], queue: &Timeline) -> Vec<Element> {
-    dependencies.iter().map(|it| element(it, queue.expand(it.scope), queue)).collect()
+fn expanded(dependencies: &[Dependency], queue: &mut Timeline) -> Vec<Element> {
+    dependencies.iter().map(|it| element(it, queue.expand(it.scope), queue.family)).collect()
 }
 
 /// Version 1: the command is one dependency. Its stages are those of the command, and what any element makes
 /// available is visible to what any element asks for, as far as they are about the same memory.
-fn united(dependencies: &[Dependency], src_stages: u64, dst_stages: u64, queue: &Timeline) -> Vec<Element> {
-    let of = |it: &Dependency| {
-        let scope = Scope { src_stages, dst_stages, ..it.scope };
-        queue.expand(scope)
-    };
-    let mut global = queue.expand(Scope { src_stages, dst_stages, ..Scope::default() });
+fn united(dependencies: &[Dependency], src_stages: u64, dst_stages: u64, queue: &mut Timeline) -> Vec<Element> {
+    let family = queue.family;
+    let mut of = |access: Scope| queue.expand(Scope { src_stages, dst_stages, ..access });
+    let mut global = of(Scope::default());
     for it in dependencies.iter().filter(|it| it.what == What::Memory) {
-        let scope = of(it);
+        let scope = of(it.scope);
         global.src_usages = global.src_usages.union(scope.src_usages);
         global.dst_usages = global.dst_usages.union(scope.dst_usages);
     }
     let mut elements = vec![Element { scope: global, part: None, is_transition: false }];
     for it in dependencies.iter().filter(|it| it.what != What::Memory) {
-        let mut scope = of(it);
+        let mut scope = of(it.scope);
         scope.src_usages = scope.src_usages.union(global.src_usages);
         scope.dst_usages = scope.dst_usages.union(global.dst_usages);
         (scope.src_everywhere, scope.dst_everywhere) = (global.src_usages, global.dst_usages);
-        elements.push(element(it, scope, queue));
+        elements.push(element(it, scope, family));
     }
     elements
 }

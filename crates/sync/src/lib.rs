@@ -24,3 +24,4 @@ mod state;
 mod usage;
 
 pub use check::{Engine, check};
+pub use prepare::Prepared;

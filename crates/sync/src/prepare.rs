@@ -10,7 +10,7 @@ use crate::state::By;
 use crate::usage::{TABLES, Usage};
 
 /// A command buffer, made ready.
-pub(crate) struct Prepared {
+pub struct Prepared {
     pub(crate) source: CommandBuffer,
     /// For each command.
     plans: Vec<Plan>,

@@ -35,12 +35,34 @@ struct Memory {
 struct Placed {
     base: u64,
     kind: ResourceKind,
+    /// Of an image.
+    layout: Layout,
     binding: Option<Binding>,
     /// Whether there is a range for each component, one behind the other.
     has_planes: bool,
     /// Resources in the same memory whose addresses say nothing about this one's.
     aliases: Vec<ResourceId>,
     is_gone: bool,
+}
+
+/// How the texels of an image follow each other: looked up once, since every access asks.
+#[derive(Default)]
+struct Layout {
+    /// With where each begins.
+    aspects: Vec<(Aspect, u64)>,
+    texels: u64,
+    texel_size: u64,
+}
+
+impl Layout {
+    fn new(kind: &ResourceKind) -> Layout {
+        match kind {
+            ResourceKind::Buffer { .. } => Layout::default(),
+            ResourceKind::Image(image) => {
+                Layout { aspects: placed_aspects(image), texels: texels(image), texel_size: texel_size(image) }
+            }
+        }
+    }
 }
 
 /// Red, green, blue, alpha.
@@ -61,6 +83,7 @@ impl Addresses {
         let placed = Placed {
             base,
             kind: resource.kind.clone(),
+            layout: Layout::new(&resource.kind),
             binding: resource.binding,
             has_planes: false,
             aliases: Vec::new(),
@@ -178,11 +201,11 @@ impl Addresses {
                 }
             }
             (ResourceKind::Image(image), Region::Image(region)) => {
-                let (base, unit) = (placed.base, placed.unit(image));
-                let ranges = image_ranges(image, region);
+                let unit = placed.unit(image);
                 for plane in placed.planes(region.components) {
-                    let first = base + plane * texels(image) * unit;
-                    ranges.iter().for_each(|it| each(first + it.start * unit..first + it.end * unit));
+                    let first = placed.base + plane * placed.layout.texels * unit;
+                    let mut each = |it: Range<u64>| each(first + it.start * unit..first + it.end * unit);
+                    each_image_range(image, &placed.layout, region, &mut each);
                 }
             }
             // The region of something else: nothing of this resource.
@@ -241,11 +264,11 @@ impl Addresses {
             ResourceKind::Buffer { .. } => vec![Region::Buffer(start..end)],
             ResourceKind::Image(image) => {
                 let unit = placed.unit(image);
-                let size = texels(image);
+                let size = placed.layout.texels;
                 let (start, end) = (start / unit, end.div_ceil(unit));
                 let plane = start / size;
                 let components = if placed.has_planes { Components(1 << plane) } else { Components::ALL };
-                image_regions(image, start - plane * size..end - plane * size, components)
+                image_regions(image, &placed.layout, start - plane * size..end - plane * size, components)
             }
         }
     }
@@ -255,7 +278,7 @@ impl Placed {
     fn whole(&self) -> Range<u64> {
         let size = match &self.kind {
             ResourceKind::Buffer { size } => *size,
-            ResourceKind::Image(image) => texels(image) * self.unit(image) * self.plane_count(),
+            ResourceKind::Image(image) => self.layout.texels * self.unit(image) * self.plane_count(),
         };
         self.base..self.base + size
     }
@@ -284,7 +307,7 @@ impl Placed {
 
     /// Addresses of one texel.
     fn unit(&self, image: &Image) -> u64 {
-        if image.tiling == Tiling::Optimal { 1 } else { texel_size(image) }
+        if image.tiling == Tiling::Optimal { 1 } else { self.layout.texel_size }
     }
 }
 
@@ -367,14 +390,19 @@ fn placed_aspects(image: &Image) -> Vec<(Aspect, u64)> {
     aspects(image).into_iter().map(&mut place).collect()
 }
 
-fn image_ranges(image: &Image, region: &ImageRegion) -> Vec<Range<u64>> {
-    let mut found: Vec<Range<u64>> = Vec::new();
-    let mut add = |range: Range<u64>| match found.last_mut() {
-        Some(last) if last.end == range.start => last.end = range.end,
-        _ if range.is_empty() => {}
-        _ => found.push(range),
+fn each_image_range(image: &Image, layout: &Layout, region: &ImageRegion, each: &mut impl FnMut(Range<u64>)) {
+    let mut last = 0..0;
+    let mut add = |range: Range<u64>| match range {
+        range if range.is_empty() => {}
+        range if last.end == range.start && !last.is_empty() => last.end = range.end,
+        range => {
+            let done = std::mem::replace(&mut last, range);
+            if !done.is_empty() {
+                each(done);
+            }
+        }
     };
-    for (aspect, first) in placed_aspects(image).into_iter().filter(|it| it.0.is_in(region.aspects)) {
+    for (aspect, first) in layout.aspects.iter().filter(|it| it.0.is_in(region.aspects)) {
         for mip in region.mips.start..region.mips.end.min(image.mips) {
             for layer in region.layers.start..region.layers.end.min(image.layers) {
                 let base = first + aspect.subresource(image, mip, layer);
@@ -382,7 +410,9 @@ fn image_ranges(image: &Image, region: &ImageRegion) -> Vec<Range<u64>> {
             }
         }
     }
-    found
+    if !last.is_empty() {
+        each(last);
+    }
 }
 
 fn area_ranges(extent: [u32; 3], area: Option<Area>, base: u64, add: &mut impl FnMut(Range<u64>)) {
@@ -408,9 +438,9 @@ fn area_ranges(extent: [u32; 3], area: Option<Area>, base: u64, add: &mut impl F
 }
 
 /// A range of texels in the words of the API: a region for each row, slice or subresource.
-fn image_regions(image: &Image, range: Range<u64>, components: Components) -> Vec<Region> {
+fn image_regions(image: &Image, layout: &Layout, range: Range<u64>, components: Components) -> Vec<Region> {
     let mut found = Vec::new();
-    for (aspect, first) in placed_aspects(image) {
+    for (aspect, first) in &layout.aspects {
         for mip in 0..image.mips {
             for layer in 0..image.layers {
                 let base = first + aspect.subresource(image, mip, layer);

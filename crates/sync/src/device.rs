@@ -13,6 +13,8 @@ use lavascope_program::{
     At, Batch, FenceId, Found, Place, Point, QueueId, Region, ResourceId, Scope, SemaphoreId, Signal, Wait,
 };
 
+use rustc_hash::FxHashMap;
+
 use crate::address::Addresses;
 use crate::clock::{Carry, Clock, Seen, Tag};
 use crate::places::Places;
@@ -51,12 +53,14 @@ pub(crate) struct Timeline {
     pub(crate) family: u32,
     pub(crate) clock: Clock,
     /// Scopes that were expanded already: programs use few, and use them again and again.
-    expanded: HashMap<Scope, Expanded>,
+    expanded: FxHashMap<Scope, Expanded>,
     /// What all signals so far have handed on together.
     signals: Carry,
     /// What is visible to the host, as waits brought it to some stages.
     received: Vec<(Stages, Seen)>,
     parked: VecDeque<Parked>,
+    /// What of the host's knowledge the clock has already.
+    host: Option<Arc<Known>>,
     /// Where rendering that was suspended began, and what was known inside of it.
     pub(crate) suspended: Option<(Tag, Box<Clock>)>,
 }
@@ -137,10 +141,11 @@ impl Device {
             flags: it.flags,
             family: it.family,
             clock: Clock::default(),
-            expanded: HashMap::new(),
+            expanded: FxHashMap::default(),
             signals: Carry::default(),
             received: Vec::new(),
             parked: VecDeque::new(),
+            host: None,
             suspended: None,
         };
         Device {
@@ -252,8 +257,11 @@ impl Device {
         let own = &mut self.queues[usize::from(queue)];
         // What the host knows is visible to the device, not to the host: that takes a barrier.
         let device = Stages(all_stages().0 & !scope::host().0);
-        own.clock.second_scope(&parked.host.carry, device, scope::usages_of(device));
-        own.clock.raise_batches(&parked.host.batches);
+        if own.host.as_ref().is_none_or(|it| !Arc::ptr_eq(it, &parked.host)) {
+            own.clock.second_scope(&parked.host.carry, device, scope::usages_of(device));
+            own.clock.raise_batches(&parked.host.batches);
+            own.host = Some(Arc::clone(&parked.host));
+        }
         let waited: Vec<(Wait, Known)> =
             batch.waits.iter().filter_map(|it| Some((*it, self.take(it.point)?))).collect();
         let own = &mut self.queues[usize::from(queue)];

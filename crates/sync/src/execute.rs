@@ -9,7 +9,7 @@ use lavascope_program::{
     WaitEvents, What,
 };
 
-use crate::clock::{Clock, Keys, Stretch, Tag};
+use crate::clock::{Carry, Clock, Keys, Stretch, Tag};
 use crate::device::{Device, SetAt, Timeline};
 use crate::order::Order;
 use crate::prepare::{PlanKind, Prepared, Spot};
@@ -117,7 +117,6 @@ impl Executor<'_> {
     /// The common case, without a conflict: each range is looked up once. False if there is a conflict, or other names
     /// of the memory to be looked at; what was kept until then may be kept again.
     fn check_and_keep(&mut self, tag: Tag, spots: &[Spot]) -> bool {
-        let from = self.from();
         let Executor { device, queue, instance, .. } = self;
         let Device { queues, states, addresses, .. } = &mut **device;
         let now = now(&queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag);
@@ -131,12 +130,12 @@ impl Executor<'_> {
                 if state.conflicts(now, by) {
                     return false;
                 }
-                state.add(by, tag, from);
+                state.add(by, now);
                 continue;
             }
             states.update(spot.range.clone(), |_, state| match state {
                 Some(state) if state.conflicts(now, by) => is_fine = false,
-                state => state.get_or_insert_default().add(by, tag, from),
+                state => state.get_or_insert_default().add(by, now),
             });
             if !is_fine {
                 return false;
@@ -147,7 +146,6 @@ impl Executor<'_> {
 
     /// The same where accesses of one command overlap.
     fn check_then_keep(&mut self, tag: Tag, spots: &[Spot]) -> bool {
-        let from = self.from();
         let Executor { device, queue, instance, .. } = self;
         let Device { queues, states, addresses, .. } = &mut **device;
         let now = now(&queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag);
@@ -161,8 +159,8 @@ impl Executor<'_> {
         for spot in spots {
             let by = spot.by(*queue);
             match states.exact_mut(&spot.range) {
-                Some(state) => state.add(by, tag, from),
-                None => states.update(spot.range.clone(), |_, state| state.get_or_insert_default().add(by, tag, from)),
+                Some(state) => state.add(by, now),
+                None => states.update(spot.range.clone(), |_, state| state.get_or_insert_default().add(by, now)),
             }
         }
         true
@@ -236,9 +234,12 @@ impl Executor<'_> {
 
     fn keep(&mut self, tag: Tag, it: &Use<'_>) {
         let ranges = self.device.addresses.ranges(it.resource, &it.region);
-        let (by, from) = (By { usage: it.usage, queue: self.queue, order: it.order }, self.from());
+        let by = By { usage: it.usage, queue: self.queue, order: it.order };
+        let Executor { device, queue, instance, .. } = self;
+        let Device { queues, states, .. } = &mut **device;
+        let now = now(&queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag);
         for range in ranges {
-            self.device.states.update(range, |_, state| state.get_or_insert_default().add(by, tag, from));
+            states.update(range, |_, state| state.get_or_insert_default().add(by, now));
         }
     }
 
@@ -294,7 +295,8 @@ impl Executor<'_> {
                 dst_usages: Usages::default(),
             }),
         };
-        First { carry: carry(it.global_usages()), own: carry(it.scope.src_usages), parts: vec![(it.scope.src, tag)] }
+        let own = if it.part.is_some() { carry(it.scope.src_usages) } else { Carry::default() };
+        First { carry: carry(it.global_usages()), own, parts: vec![(it.scope.src, tag)] }
     }
 
     /// All elements look at what was before the command, and then take effect.

@@ -23,9 +23,11 @@ impl Device {
         let now = Now { clock: &self.host_clock, queue, tag, instance: None, from: 0, apart: &[], name: Name::Own };
         let conflicts = self.conflicts(&ranges, now, usage);
         self.report(tag, resource, conflicts);
+        let Device { host_clock: clock, states, .. } = self;
+        let now = Now { clock, queue, tag, instance: None, from: 0, apart: &[], name: Name::Own };
         for range in ranges {
             let by = By { usage, queue, order: Order::None };
-            self.states.update(range, |_, state| state.get_or_insert_default().add(by, tag, 0));
+            states.update(range, |_, state| state.get_or_insert_default().add(by, now));
         }
         self.host_did(tag);
         // The host is in order with itself.

@@ -19,6 +19,7 @@ mod overlay;
 mod places;
 mod prepare;
 mod render;
+mod row;
 mod scope;
 mod state;
 mod usage;

@@ -9,12 +9,13 @@ use crate::scope::{self, Expanded};
 use crate::state::{First, Name, Now};
 use crate::usage::{Stage, Stages, Usage, Usages};
 
+/// There may be one for each range, so lists have room for what they hold and no more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Overlay {
     visible: Vec<Visible>,
-    /// What became visible to the host: on a queue, at a tag, which the host must know of.
-    to_host: Vec<(u8, Tag, Usages)>,
     points: Vec<Point>,
+    /// What few overlays have.
+    rest: Option<Box<Rest>>,
 }
 
 /// To what a write is visible.
@@ -24,9 +25,14 @@ struct Visible {
     /// The beginning of the subpass in which this holds; zero outside, where it holds from then on.
     from: Tag,
     usages: Usages,
-    /// By whatever name the memory is accessed, or at some addresses of another resource in it.
-    everywhere: Usages,
-    at: Option<(u64, u64)>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Rest {
+    /// What became visible to the host: on a queue, at a tag, which the host must know of.
+    to_host: Vec<(u8, Tag, Usages)>,
+    /// Visible by whatever name the memory is accessed, or at some addresses of another resource in it.
+    elsewhere: Vec<(Visible, Option<(u64, u64)>)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,43 +53,49 @@ impl Overlay {
             Name::Own => (dst_usages, dst_everywhere, None),
             Name::Alias { start, end } => (Usages::default(), dst_usages.union(dst_everywhere), Some((start, end))),
         };
-        match self.visible.iter_mut().find(|it| it.queue == queue && it.from == from && it.at == at) {
-            Some(own) => {
-                own.usages = own.usages.union(usages);
-                own.everywhere = own.everywhere.union(everywhere);
-            }
-            None => self.visible.push(Visible { queue, from, usages, everywhere, at }),
+        match self.visible.iter_mut().find(|it| it.queue == queue && it.from == from) {
+            Some(own) => own.usages = own.usages.union(usages),
+            None if usages.is_empty() => {}
+            None => push(&mut self.visible, Visible { queue, from, usages }),
+        }
+        if !everywhere.is_empty() {
+            self.rest.get_or_insert_default().add_elsewhere(Visible { queue, from, usages: everywhere }, at);
         }
         let to_host = usages.and(scope::usages_of(scope::host()));
         if !to_host.is_empty() {
-            self.to_host.push((queue, tag, to_host));
+            self.rest.get_or_insert_default().add_to_host(queue, tag, to_host);
         }
         // A stage keeps its earliest point: whatever comes after a later one comes after that one too.
         let known =
             self.points.iter().filter(|it| it.queue == queue && it.from == from).fold(0, |all, it| all | it.stages.0);
         let stages = Stages(stages.0 & !known);
         if !stages.is_empty() {
-            self.points.push(Point { queue, from, tag, stages });
+            push(&mut self.points, Point { queue, from, tag, stages });
         }
+    }
+
+    fn elsewhere(&self) -> &[(Visible, Option<(u64, u64)>)] {
+        self.rest.as_ref().map_or(&[][..], |it| &it.elsewhere)
     }
 
     /// Where visibility by another name begins or ends.
     pub(crate) fn cuts(&self) -> impl Iterator<Item = u64> {
-        self.visible.iter().filter_map(|it| it.at).flat_map(|it| [it.0, it.1])
+        self.elsewhere().iter().filter_map(|it| it.1).flat_map(|it| [it.0, it.1])
     }
 
     /// Whether the write is visible to a usage.
     pub(crate) fn is_visible(&self, now: Now<'_>, usage: Usage) -> bool {
         let clock = now.clock;
-        let here = self.visible.iter().filter(|it| now.is_inside(it.queue, it.from)).any(|it| match now.name {
-            Name::Own => it.usages.has(usage),
+        let is_here = |it: &Visible| now.is_inside(it.queue, it.from) && it.usages.has(usage);
+        let here = match now.name {
+            Name::Own => self.visible.iter().any(is_here),
             Name::Alias { start, end } => {
-                let is_there = it.at.is_none_or(|at| at.0 <= start && end <= at.1);
-                is_there && it.everywhere.has(usage)
+                self.elsewhere().iter().any(|(it, at)| at.is_none_or(|at| at.0 <= start && end <= at.1) && is_here(it))
             }
-        });
+        };
         let knows = |queue: u8, tag| clock.batches.get(&queue).is_some_and(|it| *it >= tag);
-        let to_host = self.to_host.iter().any(|it| it.2.has(usage) && knows(it.0, it.1));
+        let to_host = self.rest.as_ref().map_or(&[][..], |it| &it.to_host);
+        let to_host = to_host.iter().any(|it| it.2.has(usage) && knows(it.0, it.1));
         here || to_host
             || self.points.iter().any(|it| {
                 it.stages.iter().any(|c| match it.from {
@@ -119,4 +131,30 @@ impl Overlay {
                     })
         })
     }
+}
+
+impl Rest {
+    fn add_elsewhere(&mut self, new: Visible, at: Option<(u64, u64)>) {
+        let is_same = |it: &&mut (Visible, _)| (it.0.queue, it.0.from, it.1) == (new.queue, new.from, at);
+        match self.elsewhere.iter_mut().find(is_same) {
+            Some(own) => own.0.usages = own.0.usages.union(new.usages),
+            None => self.elsewhere.push((new, at)),
+        }
+    }
+
+    /// Whoever knows of a later one knows of the earlier.
+    fn add_to_host(&mut self, queue: u8, tag: Tag, usages: Usages) {
+        let known = self.to_host.iter().filter(|it| it.0 == queue && it.1 <= tag);
+        let known = known.fold(Usages::default(), |all, it| all.union(it.2));
+        let new = usages.and_not(known);
+        if !new.is_empty() {
+            self.to_host.push((queue, tag, new));
+        }
+    }
+}
+
+/// Adds to a list that will hardly grow.
+fn push<T>(all: &mut Vec<T>, new: T) {
+    all.reserve_exact(1);
+    all.push(new);
 }

@@ -257,19 +257,22 @@ impl State {
     }
 
     /// Keeps an access.
-    pub(crate) fn add(&mut self, by: By, tag: Tag, from: Tag) {
+    pub(crate) fn add(&mut self, by: By, now: Now<'_>) {
         match TABLES.write_column(by.usage) {
-            Some(_) => self.add_write(by, tag),
-            None => self.add_read(by, tag, from),
+            Some(_) => self.add_write(by, now.tag),
+            None => self.add_read(by, now),
         }
     }
 
     /// Whatever comes after the last read of a lane comes after the earlier ones too, unless it only knows the stretch
-    /// of a subpass: inside of one, which began at `from`, the reads before it stay.
-    pub(crate) fn add_read(&mut self, by: By, tag: Tag, from: Tag) {
+    /// of a subpass: inside of one the reads before it stay, as long as nothing orders them before this one.
+    fn add_read(&mut self, by: By, now: Now<'_>) {
+        let tag = now.tag;
         let stage = TABLES.stage(by.usage);
-        let is_same =
-            |usage: Usage, queue: u8, last: Tag| queue == by.queue && TABLES.stage(usage) == stage && last > from;
+        let is_same = |usage: Usage, queue: u8, last: Tag| {
+            let is_lane = last != 0 && queue == by.queue && TABLES.stage(usage) == stage;
+            is_lane && (last > now.from || now.clock.has_happened(stage, queue, stage, last))
+        };
         // A read of the command that wrote says nothing about who may read after that.
         let written = self.written;
         let mut first = tag;
@@ -287,7 +290,9 @@ impl State {
             (self.first, self.last, self.reader) = (first, tag, by);
         } else {
             let By { usage, queue, order } = by;
-            self.more.get_or_insert_default().reads.push(Read { usage, queue, first, last: tag, order });
+            let reads = &mut self.more.get_or_insert_default().reads;
+            reads.reserve_exact(1);
+            reads.push(Read { usage, queue, first, last: tag, order });
         }
     }
 

@@ -3,7 +3,6 @@
 //! A *stage* is one bit of `VkPipelineStageFlags2` that stands for no others, or one of ours: those in
 //! which layout transitions and presentation happen. A *usage* is a stage together with one access that it can make.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use lavascope_abi::desc::SyncStage;
@@ -27,6 +26,9 @@ pub(crate) struct Usages(pub(crate) [u64; USAGE_WORDS]);
 
 pub(crate) const USAGE_WORDS: usize = 4;
 
+/// Room for a cell per stage, or per usage that writes.
+pub(crate) const COLUMNS: usize = 40;
+
 /// The stage of layout transitions.
 pub(crate) const TRANSITION: Stage = Stage(0);
 /// What a layout transition does: it reads and writes, and counts as a write.
@@ -43,8 +45,8 @@ pub(crate) struct Tables {
     pub(crate) usages: Vec<UsageDesc>,
     /// Usages that write, in order: columns of the tables of writes.
     pub(crate) writes: Vec<Usage>,
-    /// Usages by the bits of stage and access.
-    by_bits: HashMap<(u64, u64), Usage>,
+    /// Usages by the numbers of the bits of stage and access.
+    by_bits: Vec<Option<Usage>>,
 }
 
 pub(crate) struct StageDesc {
@@ -85,7 +87,7 @@ impl Tables {
         let is_single = |it: &&SyncStage| it.stage != 0 && it.equivalent == 0 && it.stage & GROUP_STAGES == 0;
         stages.extend(SYNC_STAGES.iter().filter(is_single).map(|it| stage(it.stage, it.queues)));
         assert!(stages.len() <= 64, "a set of stages is one word");
-        let mut tables = Tables { stages, usages: Vec::new(), writes: Vec::new(), by_bits: HashMap::new() };
+        let mut tables = Tables { stages, usages: Vec::new(), writes: Vec::new(), by_bits: vec![None; 64 * 64] };
         tables.add_usages();
         tables.order_stages();
         tables
@@ -106,6 +108,7 @@ impl Tables {
             }
         }
         assert!(self.usages.len() <= USAGE_WORDS * 64, "a set of usages has room for all");
+        assert!(self.stages.len().max(self.writes.len()) <= COLUMNS, "a row has room for all");
     }
 
     fn add_usage(&mut self, stage: Stage, access: u64, is_write: bool) {
@@ -114,7 +117,7 @@ impl Tables {
         self.writes.extend(is_write.then_some(usage));
         self.stages[usize::from(stage.0)].usages.add(usage);
         if access != 0 {
-            self.by_bits.insert((self.stages[usize::from(stage.0)].bit, access), usage);
+            self.by_bits[place(self.stages[usize::from(stage.0)].bit, access)] = Some(usage);
         }
         self.usages.push(UsageDesc { stage, access, write });
     }
@@ -166,8 +169,13 @@ impl Tables {
 
     /// The usage of an access, if the stage can make it.
     pub(crate) fn usage(&self, stage: u64, access: u64) -> Option<Usage> {
-        self.by_bits.get(&(stage, access)).copied()
+        let is_one_each = stage.is_power_of_two() && access.is_power_of_two();
+        is_one_each.then(|| self.by_bits[place(stage, access)]).flatten()
     }
+}
+
+fn place(stage: u64, access: u64) -> usize {
+    (stage.trailing_zeros() * 64 + access.trailing_zeros()) as usize
 }
 
 /// The bits that a mask of stages stands for, groups taken apart. `ALL_COMMANDS` is not among them: what it stands

@@ -205,7 +205,8 @@ impl State {
         // A read of the command that wrote says nothing about who may read after that.
         let written = self.write.as_ref().map_or(0, |it| it.tag);
         self.reads.retain(|it| {
-            let is_same = it.queue == queue && TABLES.stage(it.usage) == stage && it.last > from;
+            let is_lane = it.queue == queue && TABLES.stage(it.usage) == stage && it.last > from;
+            let is_same = is_lane && order::is_alike((it.usage, it.order), (usage, order));
             if is_same && it.first > written {
                 read.first = read.first.min(it.first);
             }

@@ -55,6 +55,8 @@ pub(crate) struct Timeline {
     expanded: RefCell<HashMap<Scope, Expanded>>,
     /// What all signals so far have handed on together.
     signals: Carry,
+    /// What of it is visible to the host.
+    signals_to_host: Seen,
     /// What is visible to the host, as waits brought it to some stages.
     received: Vec<(Stages, Seen)>,
     parked: VecDeque<Parked>,
@@ -140,6 +142,7 @@ impl Device {
             clock: Clock::default(),
             expanded: RefCell::default(),
             signals: Carry::default(),
+            signals_to_host: Seen::default(),
             received: Vec::new(),
             parked: VecDeque::new(),
             suspended: None,
@@ -262,7 +265,9 @@ impl Device {
 
     fn signal_fence(&mut self, queue: u8, fence: FenceId) {
         let known = self.all_of(queue);
-        self.queues[usize::from(queue)].signals.raise_all(&known.carry);
+        let own = &mut self.queues[usize::from(queue)];
+        own.signals.raise_all(&known.carry);
+        own.signals_to_host.raise_all(&known.host);
         if let Some(slot) = self.fences.get_mut(fence.0 as usize) {
             *slot = Some(known);
         }
@@ -291,6 +296,8 @@ impl Device {
         for (_, seen) in own.received.iter().filter(|it| it.0.0 & stages.0 != 0) {
             host.raise_all(seen);
         }
+        host.raise_all(&own.signals_to_host);
+        own.signals_to_host = host.clone();
         let mut batches = own.clock.batches.clone();
         batches.insert(queue, tag);
         self.set_semaphore(signal.point, Known { carry, host, batches });

@@ -222,7 +222,7 @@ impl<'t> Follower<'t> {
                 known.join(self.signaled[queue]);
                 self.known.insert(self.now, known);
                 if *completion == Completion::Fence {
-                    self.signaled[queue] = known.on_device();
+                    self.signaled[queue] = known;
                 }
             }
             Happens::HostLearns(from) => self.host_learns(moment, from),
@@ -511,7 +511,7 @@ impl<'t> Follower<'t> {
     fn signal(&mut self, moment: &Moment, stages: Stages) {
         let queue = usize::from(moment.queue);
         let mut known = self.signal_of(queue, stages);
-        self.signaled[queue].join(known.on_device());
+        self.signaled[queue].join(known);
         known.join(self.signaled[queue]);
         if let Some(submit) = moment.submitted.and_then(|it| self.submits.get(&it)) {
             known.join(submit.on_device());

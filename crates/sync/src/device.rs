@@ -16,6 +16,7 @@ use lavascope_program::{
 
 use crate::address::Addresses;
 use crate::clock::{Carry, Clock, Seen, Tag};
+use crate::rules::Rules;
 use crate::scope::{self, Expanded};
 use crate::state::{Conflict, State};
 use crate::usage::{PRESENTATION, Stages, TABLES, Usages};
@@ -29,6 +30,7 @@ const OWN_TAG: Tag = 2;
 pub(crate) type Execute<'a> = &'a mut dyn FnMut(&mut Device, u8, u32, u32, &Batch);
 
 pub(crate) struct Device {
+    pub(crate) rules: Rules,
     pub(crate) queues: Vec<Timeline>,
     pub(crate) addresses: Addresses,
     pub(crate) states: IntervalMap<State>,
@@ -148,6 +150,7 @@ impl Device {
             suspended: None,
         };
         Device {
+            rules: Rules::default(),
             queues: queues.iter().map(timeline).collect(),
             addresses: Addresses::default(),
             states: IntervalMap::default(),

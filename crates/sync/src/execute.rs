@@ -179,6 +179,7 @@ impl Executor<'_> {
         let clock = &self.device.queues[usize::from(self.queue)].clock;
         let instance = self.instance.as_ref();
         Now {
+            rules: self.device.rules,
             clock,
             queue: self.queue,
             tag,
@@ -262,12 +263,12 @@ impl Executor<'_> {
         for ready in elements.iter().filter(|it| !it.element.is_transition) {
             let Some((resource, ranges)) = self.part(&ready.element) else { continue };
             let aliased = self.device.addresses.aliased(resource, &ranges);
-            let (queue, from) = (self.queue, self.from());
+            let (rules, queue, from) = (self.device.rules, self.queue, self.from());
             let Device { queues, states, .. } = &mut *self.device;
             let clock = &queues[usize::from(queue)].clock;
             for (own, theirs) in aliased {
                 let name = Name::Alias { start: own.start, end: own.end };
-                let now = Now { clock, queue, tag: tag + 1, instance: None, from, apart: &[], name };
+                let now = Now { rules, clock, queue, tag: tag + 1, instance: None, from, apart: &[], name };
                 states.update(theirs, |_, state| {
                     if let Some(state) = state {
                         state.share_transition(now, &ready.element.scope);
@@ -302,9 +303,9 @@ impl Executor<'_> {
         let Some((resource, ranges)) = self.part(&ready.element) else { return };
         let aliased = self.device.addresses.aliased(resource, &ranges);
         let (queue, from, instance) = (self.queue, self.from(), self.instance.as_ref().map(Instance::ordered_from));
-        let Device { queues, states, .. } = &mut *self.device;
-        let clock = &queues[usize::from(queue)].clock;
-        let now = Now { clock, queue, tag: tag + 1, instance, from, apart: &[], name: Name::Own };
+        let Device { rules, queues, states, .. } = &mut *self.device;
+        let (rules, clock) = (*rules, &queues[usize::from(queue)].clock);
+        let now = Now { rules, clock, queue, tag: tag + 1, instance, from, apart: &[], name: Name::Own };
         for range in ranges {
             states.update(range, |_, state| {
                 if ready.element.is_transition {

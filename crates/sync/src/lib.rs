@@ -17,8 +17,10 @@ mod host;
 mod order;
 mod overlay;
 mod render;
+mod rules;
 mod scope;
 mod state;
 mod usage;
 
-pub use check::{Engine, check};
+pub use check::{Engine, check, check_with};
+pub use rules::Rules;

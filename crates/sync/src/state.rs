@@ -6,6 +6,7 @@ use crate::clock::{Carry, Clock, Tag};
 use crate::host::after_present;
 use crate::order::{self, Order};
 use crate::overlay::Overlay;
+use crate::rules::Rules;
 use crate::scope::Expanded;
 use crate::usage::{PRESENT, Stage, Stages, TABLES, TRANSITION, TRANSITION_WRITE, Usage};
 
@@ -39,6 +40,7 @@ struct Read {
 /// Where and how something is accessed now.
 #[derive(Clone, Copy)]
 pub(crate) struct Now<'a> {
+    pub(crate) rules: Rules,
     pub(crate) clock: &'a Clock,
     pub(crate) queue: u8,
     pub(crate) tag: Tag,
@@ -106,6 +108,9 @@ impl State {
         {
             return None;
         }
+        if !now.rules.most_recent_reads {
+            return Some(write.conflict(now, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite));
+        }
         // A read in between that happens before this one has been checked in its stead.
         let stage = TABLES.stage(usage);
         let is_covered = self.reads.iter().filter(|it| it.first > write.tag).any(|it| {
@@ -127,8 +132,8 @@ impl State {
         }
         for write in self.writes() {
             let is_fine = write.tag == now.tag
-                || self.has_later_reads(write)
-                || write.is_visible(now, usage)
+                || self.is_excused(now.rules, write)
+                || write.is_ready(now, usage)
                 || now.is_ordered(write.queue, write.tag, (write.usage, write.order), (usage, order));
             if !is_fine || now.is_apart(write.queue, write.tag) {
                 found.push(write.conflict(now, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite));
@@ -138,8 +143,8 @@ impl State {
     }
 
     /// Reads since a write have been checked against it; those of its own command have not.
-    fn has_later_reads(&self, write: &Write) -> bool {
-        self.reads.iter().any(|it| it.last > write.tag)
+    fn is_excused(&self, rules: Rules, write: &Write) -> bool {
+        rules.visible_writes && self.reads.iter().any(|it| it.last > write.tag)
     }
 
     /// Whether an access to this very range stands between an earlier access of its memory by another name and one
@@ -149,6 +154,8 @@ impl State {
         let is_written = self.writes().any(|it| it.tag > prior);
         let stage = TABLES.stage(usage);
         let is_between = |it: &Read| match TABLES.write_column(usage) {
+            Some(_) if !now.rules.visible_writes => false,
+            None if !now.rules.most_recent_reads => false,
             Some(_) => it.last > prior && TABLES.write_column(conflict.prior_usage).is_some(),
             None => [it.first, it.last].iter().any(|tag| *tag > prior && it.happens_before(now, stage, *tag)),
         };
@@ -171,12 +178,13 @@ impl State {
             }
         }
         for write in self.writes() {
-            // Transitions on one queue are in order by themselves.
-            if write.usage == TRANSITION_WRITE && write.queue == now.queue {
+            let is_implicit = write.tag == now.tag || now.rules.ordered_transitions && write.queue == now.queue;
+            if write.usage == TRANSITION_WRITE && is_implicit {
                 continue;
             }
-            let is_fine =
-                self.has_later_reads(write) || write.is_in_scope(now, first) || write.is_available(now, TRANSITION);
+            let is_fine = self.is_excused(now.rules, write)
+                || write.is_in_scope(now, first)
+                || write.is_available(now, TRANSITION);
             if !is_fine {
                 found.push(write.conflict(now, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite));
             }
@@ -185,13 +193,13 @@ impl State {
     }
 
     /// With what presenting conflicts: what the semaphores before it do not cover.
-    pub(crate) fn check_present(&self, carry: &Carry, queue: u8) -> Vec<Conflict> {
+    pub(crate) fn check_present(&self, rules: Rules, carry: &Carry, queue: u8) -> Vec<Conflict> {
         let mut found = Vec::new();
         for it in self.reads.iter().filter(|it| !carry.has(it.queue, TABLES.stage(it.usage), it.last)) {
             found.push(Conflict { kind: HazardKind::PresentAfterRead, prior: it.last, prior_usage: it.usage });
         }
-        let others = self.writes().filter(|it| it.queue != queue);
-        for it in others.filter(|it| self.reads.is_empty() && !carry.has_available(it.queue, it.usage, it.tag)) {
+        let others = self.writes().filter(|it| it.queue != queue && !self.is_excused(rules, it));
+        for it in others.filter(|it| !carry.has_available(it.queue, it.usage, it.tag)) {
             found.push(Conflict { kind: HazardKind::PresentAfterWrite, prior: it.tag, prior_usage: it.usage });
         }
         found
@@ -229,11 +237,10 @@ impl State {
     /// The barrier's own write, from which its second scope begins. It is available by itself, so whatever comes after
     /// transitions comes after it.
     pub(crate) fn add_transition(&mut self, now: Now<'_>, scope: &Expanded) {
-        let mut scope = *scope;
-        scope.dst.add(TRANSITION);
         self.add_write(now.queue, now.tag, TRANSITION_WRITE, Order::None);
         if let Some(write) = self.more_writes.last_mut().or(self.write.as_mut()) {
-            write.overlay(now, &scope);
+            write.overlay(now, scope);
+            write.overlay.get_or_insert_default().add_itself(now);
         }
     }
 
@@ -290,6 +297,14 @@ impl Write {
     fn is_visible(&self, now: Now<'_>, usage: Usage) -> bool {
         now.clock.is_visible(usage, self.queue, self.usage, self.tag)
             || self.overlay.as_ref().is_some_and(|it| it.is_visible(now, usage))
+    }
+
+    /// Whether another write may come after it.
+    fn is_ready(&self, now: Now<'_>, usage: Usage) -> bool {
+        match now.rules.visible_writes {
+            true => self.is_visible(now, usage),
+            false => self.is_available(now, TABLES.stage(usage)),
+        }
     }
 
     /// Whether it is available to a stage by what came before.

@@ -50,7 +50,9 @@ impl Point {
 impl Overlay {
     /// Now the write became available and visible to a second scope.
     pub(crate) fn add(&mut self, now: Now<'_>, scope: &Expanded) {
-        let Now { queue, tag, from, .. } = now;
+        let Now { queue, from, .. } = now;
+        // The second scope of a layout transition before a subpass begins with the subpass.
+        let tag = now.tag.max(from + 1);
         let Expanded { dst: stages, dst_usages, dst_everywhere, .. } = *scope;
         let (usages, everywhere, at) = match now.name {
             Name::Own => (dst_usages, dst_everywhere, None),

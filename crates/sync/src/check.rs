@@ -8,10 +8,17 @@ use lavascope_program::{
 use crate::device::{Device, Execute};
 use crate::execute::{self, Recorded};
 use crate::prepare::Prepared;
+use crate::rules::Rules;
 
 /// All hazards of a program, in the order in which they happen.
 pub fn check(program: &Program) -> Vec<Found> {
+    check_with(Rules::CONTRACT, program)
+}
+
+/// The same by other rules than those that users see.
+pub fn check_with(rules: Rules, program: &Program) -> Vec<Found> {
     let mut engine = Engine::new(&program.queues, program.events, program.semaphores, program.fences);
+    engine.device.rules = rules;
     for resource in &program.resources {
         engine.add_resource(resource);
     }

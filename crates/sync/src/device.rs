@@ -18,6 +18,7 @@ use rustc_hash::FxHashMap;
 use crate::address::Addresses;
 use crate::clock::{Carry, Clock, Seen, Tag};
 use crate::places::Places;
+use crate::rules::Rules;
 use crate::scope::{self, Expanded};
 use crate::state::{Conflict, State};
 use crate::usage::{PRESENTATION, Stages, TABLES, Usages};
@@ -31,6 +32,7 @@ const OWN_TAG: Tag = 2;
 pub(crate) type Execute<'a> = &'a mut dyn FnMut(&mut Device, u8, u32, u32, &Batch);
 
 pub(crate) struct Device {
+    pub(crate) rules: Rules,
     pub(crate) queues: Vec<Timeline>,
     pub(crate) addresses: Addresses,
     pub(crate) states: IntervalMap<State>,
@@ -56,6 +58,8 @@ pub(crate) struct Timeline {
     expanded: FxHashMap<Scope, Expanded>,
     /// What all signals so far have handed on together.
     signals: Carry,
+    /// What of it is visible to the host.
+    signals_to_host: Seen,
     /// What is visible to the host, as waits brought it to some stages.
     received: Vec<(Stages, Seen)>,
     parked: VecDeque<Parked>,
@@ -143,12 +147,14 @@ impl Device {
             clock: Clock::default(),
             expanded: FxHashMap::default(),
             signals: Carry::default(),
+            signals_to_host: Seen::default(),
             received: Vec::new(),
             parked: VecDeque::new(),
             host: None,
             suspended: None,
         };
         Device {
+            rules: Rules::default(),
             queues: queues.iter().map(timeline).collect(),
             addresses: Addresses::default(),
             states: IntervalMap::default(),
@@ -284,7 +290,9 @@ impl Device {
 
     fn signal_fence(&mut self, queue: u8, fence: FenceId) {
         let known = self.all_of(queue);
-        self.queues[usize::from(queue)].signals.raise_all(&known.carry);
+        let own = &mut self.queues[usize::from(queue)];
+        own.signals.raise_all(&known.carry);
+        own.signals_to_host.raise_all(&known.host);
         if let Some(slot) = self.fences.get_mut(fence.0 as usize) {
             *slot = Some(known);
         }
@@ -313,6 +321,8 @@ impl Device {
         for (_, seen) in own.received.iter().filter(|it| it.0.0 & stages.0 != 0) {
             host.raise_all(seen);
         }
+        host.raise_all(&own.signals_to_host);
+        own.signals_to_host = host.clone();
         let mut batches = own.clock.batches.clone();
         batches.insert(queue, tag);
         self.set_semaphore(signal.point, Known { carry, host, batches });

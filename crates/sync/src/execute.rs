@@ -14,6 +14,7 @@ use crate::device::{Device, SetAt, Timeline};
 use crate::order::Order;
 use crate::prepare::{PlanKind, Prepared, Spot};
 use crate::render::Instance;
+use crate::rules::Rules;
 use crate::scope::{self, Expanded};
 use crate::state::{By, Conflict, First, Name, Now, Shared, State};
 use crate::usage::{Stages, TABLES, TRANSITION_WRITE, Usage, Usages};
@@ -118,8 +119,8 @@ impl Executor<'_> {
     /// of the memory to be looked at; what was kept until then may be kept again.
     fn check_and_keep(&mut self, tag: Tag, spots: &[Spot]) -> bool {
         let Executor { device, queue, instance, .. } = self;
-        let Device { queues, states, addresses, .. } = &mut **device;
-        let now = now(&queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag);
+        let Device { rules, queues, states, addresses, .. } = &mut **device;
+        let now = now(*rules, &queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag);
         let mut is_fine = true;
         for spot in spots {
             if addresses.has_aliases(spot.resource) {
@@ -147,8 +148,8 @@ impl Executor<'_> {
     /// The same where accesses of one command overlap.
     fn check_then_keep(&mut self, tag: Tag, spots: &[Spot]) -> bool {
         let Executor { device, queue, instance, .. } = self;
-        let Device { queues, states, addresses, .. } = &mut **device;
-        let now = now(&queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag);
+        let Device { rules, queues, states, addresses, .. } = &mut **device;
+        let now = now(*rules, &queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag);
         for spot in spots {
             let by = spot.by(*queue);
             let is_bad = |(_, state): (_, &State)| state.conflicts(now, by);
@@ -236,8 +237,8 @@ impl Executor<'_> {
         let ranges = self.device.addresses.ranges(it.resource, &it.region);
         let by = By { usage: it.usage, queue: self.queue, order: it.order };
         let Executor { device, queue, instance, .. } = self;
-        let Device { queues, states, .. } = &mut **device;
-        let now = now(&queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag);
+        let Device { rules, queues, states, .. } = &mut **device;
+        let now = now(*rules, &queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag);
         for range in ranges {
             states.update(range, |_, state| state.get_or_insert_default().add(by, now));
         }
@@ -245,7 +246,8 @@ impl Executor<'_> {
 
     /// Where and how this command is.
     pub(crate) fn now(&self, tag: Tag) -> Now<'_> {
-        now(&self.device.queues[usize::from(self.queue)].clock, self.queue, self.instance.as_ref(), tag)
+        let clock = &self.device.queues[usize::from(self.queue)].clock;
+        now(self.device.rules, clock, self.queue, self.instance.as_ref(), tag)
     }
 
     /// Before this tag nothing is directly in the first scope of a barrier.
@@ -322,12 +324,12 @@ impl Executor<'_> {
         for ready in elements.iter().filter(|it| !it.element.is_transition) {
             let Some((resource, ranges)) = self.part(&ready.element) else { continue };
             let aliased = self.device.addresses.aliased(resource, &ranges);
-            let (queue, from) = (self.queue, self.from());
+            let (rules, queue, from) = (self.device.rules, self.queue, self.from());
             let Device { queues, states, .. } = &mut *self.device;
             let clock = &queues[usize::from(queue)].clock;
             for (own, theirs) in aliased {
                 let name = Name::Alias { start: own.start, end: own.end };
-                let now = Now { clock, queue, tag: tag + 1, instance: None, from, apart: &[], name };
+                let now = Now { rules, clock, queue, tag: tag + 1, instance: None, from, apart: &[], name };
                 let mut shared = Shared::default();
                 states.update(theirs, |_, state| {
                     if let Some(state) = state {
@@ -362,9 +364,9 @@ impl Executor<'_> {
         let Some((resource, ranges)) = self.part(&ready.element) else { return };
         let aliased = self.device.addresses.aliased(resource, &ranges);
         let (queue, from, instance) = (self.queue, self.from(), self.instance.as_ref().map(Instance::ordered_from));
-        let Device { queues, states, .. } = &mut *self.device;
-        let clock = &queues[usize::from(queue)].clock;
-        let now = Now { clock, queue, tag: tag + 1, instance, from, apart: &[], name: Name::Own };
+        let Device { rules, queues, states, .. } = &mut *self.device;
+        let (rules, clock) = (*rules, &queues[usize::from(queue)].clock);
+        let now = Now { rules, clock, queue, tag: tag + 1, instance, from, apart: &[], name: Name::Own };
         let mut shared = Shared::default();
         for range in ranges {
             states.update(range, |_, state| {
@@ -485,8 +487,9 @@ impl Executor<'_> {
     }
 }
 
-fn now<'n>(clock: &'n Clock, queue: u8, instance: Option<&'n Instance>, tag: Tag) -> Now<'n> {
+fn now<'n>(rules: Rules, clock: &'n Clock, queue: u8, instance: Option<&'n Instance>, tag: Tag) -> Now<'n> {
     Now {
+        rules,
         clock,
         queue,
         tag,

@@ -20,11 +20,12 @@ impl Device {
         let tag = self.step_tag(step);
         let queue = self.host_queue();
         let ranges = self.ranges(resource, region);
-        let now = Now { clock: &self.host_clock, queue, tag, instance: None, from: 0, apart: &[], name: Name::Own };
+        let (rules, clock, name) = (self.rules, &self.host_clock, Name::Own);
+        let now = Now { rules, clock, queue, tag, instance: None, from: 0, apart: &[], name };
         let conflicts = self.conflicts(&ranges, now, usage);
         self.report(tag, resource, conflicts);
         let Device { host_clock: clock, states, .. } = self;
-        let now = Now { clock, queue, tag, instance: None, from: 0, apart: &[], name: Name::Own };
+        let now = Now { rules, clock, queue, tag, instance: None, from: 0, apart: &[], name: Name::Own };
         for range in ranges {
             let by = By { usage, queue, order: Order::None };
             states.update(range, |_, state| state.get_or_insert_default().add(by, now));
@@ -81,7 +82,7 @@ impl Device {
             let queue = self.presentation_queue(*image);
             let mut conflicts = Vec::new();
             for (part, state) in self.states.overlapping(self.addresses.whole(*image)) {
-                let found = state.check_present(&known.carry, queue);
+                let found = state.check_present(self.rules, &known.carry, queue);
                 if !found.is_empty() {
                     conflicts.push((part, found));
                 }

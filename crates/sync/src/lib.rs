@@ -20,9 +20,11 @@ mod places;
 mod prepare;
 mod render;
 mod row;
+mod rules;
 mod scope;
 mod state;
 mod usage;
 
-pub use check::{Engine, check};
+pub use check::{Engine, check, check_with};
 pub use prepare::Prepared;
+pub use rules::Rules;

@@ -7,7 +7,7 @@
 use crate::clock::{Keys, Tag};
 use crate::scope::{self, Expanded};
 use crate::state::{First, Name, Now};
-use crate::usage::{Stage, Stages, Usage, Usages};
+use crate::usage::{Stage, Stages, TRANSITION, Usage, Usages};
 
 /// There may be one for each range, so lists have room for what they hold and no more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,12 +42,23 @@ struct Point {
     from: Tag,
     tag: Tag,
     stages: Stages,
+    /// Whether it is the write itself, a layout transition, that these stages are after.
+    is_itself: bool,
+}
+
+impl Point {
+    /// Whether it is before every later command in its stages.
+    fn is_open(&self) -> bool {
+        self.from == 0 && !self.is_itself
+    }
 }
 
 impl Overlay {
     /// Now the write became available and visible to a second scope.
     pub(crate) fn add(&mut self, now: Now<'_>, scope: &Expanded) {
-        let Now { queue, tag, from, .. } = now;
+        let Now { queue, from, .. } = now;
+        // The second scope of a layout transition before a subpass begins with the subpass.
+        let tag = now.tag.max(from + 1);
         let Expanded { dst: stages, dst_usages, dst_everywhere, .. } = *scope;
         let (usages, everywhere, at) = match now.name {
             Name::Own => (dst_usages, dst_everywhere, None),
@@ -66,12 +77,20 @@ impl Overlay {
             self.rest.get_or_insert_default().add_to_host(queue, tag, to_host);
         }
         // A stage keeps its earliest point: whatever comes after a later one comes after that one too.
-        let known =
-            self.points.iter().filter(|it| it.queue == queue && it.from == from).fold(0, |all, it| all | it.stages.0);
+        let is_same = |it: &&Point| it.queue == queue && it.from == from && !it.is_itself;
+        let known = self.points.iter().filter(is_same).fold(0, |all, it| all | it.stages.0);
         let stages = Stages(stages.0 & !known);
         if !stages.is_empty() {
-            push(&mut self.points, Point { queue, from, tag, stages });
+            push(&mut self.points, Point { queue, from, tag, stages, is_itself: false });
         }
+    }
+
+    /// The write is a layout transition: available by itself to whatever comes after layout transitions.
+    pub(crate) fn add_itself(&mut self, now: Now<'_>) {
+        let mut stages = Stages::default();
+        stages.add(TRANSITION);
+        let Now { queue, from, tag, .. } = now;
+        push(&mut self.points, Point { queue, from, tag, stages, is_itself: true });
     }
 
     fn elsewhere(&self) -> &[(Visible, Option<(u64, u64)>)] {
@@ -98,9 +117,9 @@ impl Overlay {
         let to_host = to_host.iter().any(|it| it.2.has(usage) && knows(it.0, it.1));
         here || to_host
             || self.points.iter().any(|it| {
-                it.stages.iter().any(|c| match it.from {
-                    0 => clock.is_reached(usage, it.queue, c, it.tag),
-                    _ => clock.is_reached_from_subpass(usage, it.queue, c, it.tag),
+                it.stages.iter().any(|c| match it.is_open() {
+                    true => clock.is_reached(usage, it.queue, c, it.tag),
+                    false => clock.is_reached_from_subpass(usage, it.queue, c, it.tag),
                 })
             })
     }
@@ -108,11 +127,11 @@ impl Overlay {
     /// Whether a chain of dependencies from the write reaches a stage.
     pub(crate) fn is_available(&self, now: Now<'_>, stage: Stage) -> bool {
         self.points.iter().any(|it| {
-            let is_direct = now.is_inside(it.queue, it.from) && it.stages.has(stage);
+            let is_direct = !it.is_itself && now.is_inside(it.queue, it.from) && it.stages.has(stage);
             is_direct
-                || it.stages.iter().any(|c| match it.from {
-                    0 => now.clock.has_point(stage, it.queue, c, it.tag),
-                    _ => now.clock.has_happened(stage, it.queue, c, it.tag),
+                || it.stages.iter().any(|c| match it.is_open() {
+                    true => now.clock.has_point(stage, it.queue, c, it.tag),
+                    false => now.clock.has_happened(stage, it.queue, c, it.tag),
                 })
         })
     }
@@ -121,13 +140,13 @@ impl Overlay {
     pub(crate) fn reaches(&self, now: Now<'_>, first: &First) -> bool {
         self.points.iter().any(|it| {
             let is_in = |part: &(Stages, Tag)| it.tag <= part.1 && it.stages.0 & part.0.0 != 0;
-            let is_direct = now.is_inside(it.queue, it.from) && first.parts.iter().any(is_in);
+            let is_direct = !it.is_itself && now.is_inside(it.queue, it.from) && first.parts.iter().any(is_in);
             let is_before = first.parts.iter().any(|part| it.tag <= part.1);
             is_direct
                 || is_before
-                    && it.stages.iter().any(|c| match it.from {
-                        0 => first.carry.has_point(it.queue, c, it.tag),
-                        _ => first.carry.has(it.queue, c, it.tag),
+                    && it.stages.iter().any(|c| match it.is_open() {
+                        true => first.carry.has_point(it.queue, c, it.tag),
+                        false => first.carry.has(it.queue, c, it.tag),
                     })
         })
     }

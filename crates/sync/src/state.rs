@@ -8,6 +8,7 @@ use crate::clock::{Carry, Clock, Tag};
 use crate::host::after_present;
 use crate::order::{self, Order};
 use crate::overlay::Overlay;
+use crate::rules::Rules;
 use crate::scope::Expanded;
 use crate::usage::{PRESENT, Stage, Stages, TABLES, TRANSITION, TRANSITION_WRITE, Usage};
 
@@ -70,6 +71,7 @@ struct Read {
 /// Where and how something is accessed now.
 #[derive(Clone, Copy)]
 pub(crate) struct Now<'a> {
+    pub(crate) rules: Rules,
     pub(crate) clock: &'a Clock,
     pub(crate) queue: u8,
     pub(crate) tag: Tag,
@@ -165,6 +167,9 @@ impl State {
         {
             return None;
         }
+        if !now.rules.most_recent_reads {
+            return Some(write.conflict(now, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite));
+        }
         // A read in between that happens before this one has been checked in its stead.
         let stage = TABLES.stage(usage);
         let is_covered = self.reads().filter(|it| it.first > write.tag).any(|it| {
@@ -186,8 +191,8 @@ impl State {
         }
         for write in self.writes() {
             let is_fine = write.tag == now.tag
-                || self.has_later_reads(write)
-                || write.is_visible(now, usage)
+                || self.is_excused(now.rules, write)
+                || write.is_ready(now, usage)
                 || now.is_ordered(write.queue, write.tag, (write.usage, write.order), (usage, order));
             if !is_fine || now.is_apart(write.queue, write.tag) {
                 found.push(write.conflict(now, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite));
@@ -197,8 +202,8 @@ impl State {
     }
 
     /// Reads since a write have been checked against it; those of its own command have not.
-    fn has_later_reads(&self, write: Write<'_>) -> bool {
-        self.reads().any(|it| it.last > write.tag)
+    fn is_excused(&self, rules: Rules, write: Write<'_>) -> bool {
+        rules.visible_writes && self.reads().any(|it| it.last > write.tag)
     }
 
     /// Whether an access to this very range stands between an earlier access of its memory by another name and one
@@ -208,6 +213,8 @@ impl State {
         let is_written = self.writes().any(|it| it.tag > prior);
         let stage = TABLES.stage(usage);
         let is_between = |it: Read| match TABLES.write_column(usage) {
+            Some(_) if !now.rules.visible_writes => false,
+            None if !now.rules.most_recent_reads => false,
             Some(_) => it.last > prior && TABLES.write_column(conflict.prior_usage).is_some(),
             None => [it.first, it.last].iter().any(|tag| *tag > prior && it.happens_before(now, stage, *tag)),
         };
@@ -230,12 +237,13 @@ impl State {
             }
         }
         for write in self.writes() {
-            // Transitions on one queue are in order by themselves.
-            if write.usage == TRANSITION_WRITE && write.queue == now.queue {
+            let is_implicit = write.tag == now.tag || now.rules.ordered_transitions && write.queue == now.queue;
+            if write.usage == TRANSITION_WRITE && is_implicit {
                 continue;
             }
-            let is_fine =
-                self.has_later_reads(write) || write.is_in_scope(now, first) || write.is_available(now, TRANSITION);
+            let is_fine = self.is_excused(now.rules, write)
+                || write.is_in_scope(now, first)
+                || write.is_available(now, TRANSITION);
             if !is_fine {
                 found.push(write.conflict(now, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite));
             }
@@ -244,13 +252,13 @@ impl State {
     }
 
     /// With what presenting conflicts: what the semaphores before it do not cover.
-    pub(crate) fn check_present(&self, carry: &Carry, queue: u8) -> Vec<Conflict> {
+    pub(crate) fn check_present(&self, rules: Rules, carry: &Carry, queue: u8) -> Vec<Conflict> {
         let mut found = Vec::new();
         for it in self.reads().filter(|it| !carry.has(it.queue, TABLES.stage(it.usage), it.last)) {
             found.push(Conflict { kind: HazardKind::PresentAfterRead, prior: it.last, prior_usage: it.usage });
         }
-        let others = self.writes().filter(|it| it.queue != queue);
-        for it in others.filter(|it| self.last == 0 && !carry.has_available(it.queue, it.usage, it.tag)) {
+        let others = self.writes().filter(|it| it.queue != queue && !self.is_excused(rules, *it));
+        for it in others.filter(|it| !carry.has_available(it.queue, it.usage, it.tag)) {
             found.push(Conflict { kind: HazardKind::PresentAfterWrite, prior: it.tag, prior_usage: it.usage });
         }
         found
@@ -269,9 +277,10 @@ impl State {
     fn add_read(&mut self, by: By, now: Now<'_>) {
         let tag = now.tag;
         let stage = TABLES.stage(by.usage);
-        let is_same = |usage: Usage, queue: u8, last: Tag| {
+        let is_same = |usage: Usage, queue: u8, order: Order, last: Tag| {
             let is_lane = last != 0 && queue == by.queue && TABLES.stage(usage) == stage;
-            is_lane && (last > now.from || now.clock.has_happened(stage, queue, stage, last))
+            let is_alike = is_lane && order::is_alike((usage, order), (by.usage, by.order));
+            is_alike && (last > now.from || now.clock.has_happened(stage, queue, stage, last))
         };
         // A read of the command that wrote says nothing about who may read after that.
         let written = self.written;
@@ -279,12 +288,12 @@ impl State {
         let mut join = |other: Tag| first = if other > written { first.min(other) } else { first };
         if let Some(more) = &mut self.more {
             more.reads.retain(|it| {
-                let is_same = is_same(it.usage, it.queue, it.last);
+                let is_same = is_same(it.usage, it.queue, it.order, it.last);
                 is_same.then(|| join(it.first));
                 !is_same
             });
         }
-        let is_own = is_same(self.reader.usage, self.reader.queue, self.last);
+        let is_own = is_same(self.reader.usage, self.reader.queue, self.reader.order, self.last);
         if self.last == 0 || is_own {
             is_own.then(|| join(self.first));
             (self.first, self.last, self.reader) = (first, tag, by);
@@ -307,12 +316,13 @@ impl State {
     /// The barrier's own write, from which its second scope begins. It is available by itself, so whatever comes after
     /// transitions comes after it.
     pub(crate) fn add_transition(&mut self, now: Now<'_>, scope: &Expanded, shared: &mut Shared) {
-        let mut scope = *scope;
-        scope.dst.add(TRANSITION);
         self.add_write(By { usage: TRANSITION_WRITE, queue: now.queue, order: Order::None }, now.tag);
         let more = self.more.get_or_insert_default();
         let overlay = more.writes.last_mut().map_or(&mut more.overlay, |it| &mut it.2);
-        shared.add(overlay, now, &scope);
+        shared.change(overlay, |it| {
+            it.add(now, scope);
+            it.add_itself(now);
+        });
     }
 
     /// If the last write is a layout transition that happens now, a second scope gets it.
@@ -335,7 +345,7 @@ impl State {
     ) {
         if self.more.as_ref().is_none_or(|it| it.writes.is_empty()) {
             if self.writes().any(is_wanted) {
-                shared.add(&mut self.more.get_or_insert_default().overlay, now, scope);
+                shared.change(&mut self.more.get_or_insert_default().overlay, |it| it.add(now, scope));
             }
             return;
         }
@@ -343,7 +353,7 @@ impl State {
         let more = self.more.get_or_insert_default();
         let overlays = Some(&mut more.overlay).into_iter().chain(more.writes.iter_mut().map(|it| &mut it.2));
         for (overlay, _) in overlays.zip(wanted).filter(|it| it.1) {
-            shared.add(overlay, now, scope);
+            shared.change(overlay, |it| it.add(now, scope));
         }
     }
 }
@@ -355,7 +365,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    fn add(&mut self, overlay: &mut Option<Arc<Overlay>>, now: Now<'_>, scope: &Expanded) {
+    fn change(&mut self, overlay: &mut Option<Arc<Overlay>>, change: impl FnOnce(&mut Overlay)) {
         let is_same = |old: &Option<Arc<Overlay>>| match (old, &*overlay) {
             (None, None) => true,
             (Some(old), Some(own)) => Arc::ptr_eq(old, own),
@@ -366,7 +376,7 @@ impl Shared {
             return;
         }
         let old = overlay.clone();
-        Arc::make_mut(overlay.get_or_insert_default()).add(now, scope);
+        change(Arc::make_mut(overlay.get_or_insert_default()));
         self.last = overlay.clone().map(|new| (old, new));
     }
 }
@@ -400,6 +410,14 @@ impl Write<'_> {
     fn is_visible(&self, now: Now<'_>, usage: Usage) -> bool {
         now.clock.is_visible(usage, self.queue, self.usage, self.tag)
             || self.overlay.is_some_and(|it| it.is_visible(now, usage))
+    }
+
+    /// Whether another write may come after it.
+    fn is_ready(&self, now: Now<'_>, usage: Usage) -> bool {
+        match now.rules.visible_writes {
+            true => self.is_visible(now, usage),
+            false => self.is_available(now, TABLES.stage(usage)),
+        }
     }
 
     /// Whether it is available to a stage by what came before.

@@ -222,7 +222,7 @@ impl<'t> Follower<'t> {
                 known.join(self.signaled[queue]);
                 self.known.insert(self.now, known);
                 if *completion == Completion::Fence {
-                    self.signaled[queue] = known.on_device();
+                    self.signaled[queue] = known;
                 }
             }
             Happens::HostLearns(from) => self.host_learns(moment, from),
@@ -247,8 +247,6 @@ impl<'t> Follower<'t> {
     fn begin(&mut self, queue: u8) {
         if self.prior.role == Role::Transition {
             let marks = &mut self.marks[usize::from(queue)];
-            // What it wrote is available by itself, and follows whatever comes after layout transitions.
-            marks.available.add(TRANSITION);
             let addresses = &self.timeline.addresses;
             for gate in self.prior.second.iter().filter(|it| is_about(addresses, it, self.pair)) {
                 marks.available = marks.available.union(gate.scope.dst);
@@ -335,7 +333,9 @@ impl<'t> Follower<'t> {
             let is_chained = view.marks.happened.0 & element.scope.src.0 != 0;
             return Held { is_held: is_direct || is_chained, is_chained };
         }
-        let is_chained = view.marks.available.0 & element.scope.src.0 != 0;
+        // What a layout transition wrote is available by itself.
+        let is_chained =
+            view.marks.available.0 & element.scope.src.0 != 0 || is_direct && self.prior.usage == TRANSITION_WRITE;
         let is_direct = is_direct && element.scope.src_usages.has(self.prior.usage);
         Held { is_held: self.is_about(element) && (is_direct || is_chained), is_chained }
     }
@@ -511,7 +511,7 @@ impl<'t> Follower<'t> {
     fn signal(&mut self, moment: &Moment, stages: Stages) {
         let queue = usize::from(moment.queue);
         let mut known = self.signal_of(queue, stages);
-        self.signaled[queue].join(known.on_device());
+        self.signaled[queue].join(known);
         known.join(self.signaled[queue]);
         if let Some(submit) = moment.submitted.and_then(|it| self.submits.get(&it)) {
             known.join(submit.on_device());

@@ -5,7 +5,7 @@ use std::fmt;
 use lavascope_program::{Found, Program};
 
 use crate::judge::judge_variation;
-use crate::{Mismatch, Scenario, ScenarioError, interleavings, judge, parse, print, variations};
+use crate::{Mismatch, Scenario, ScenarioError, Source, interleavings, judge, parse, print, variations};
 
 /// How many orders of arrival are tried.
 const INTERLEAVINGS_MAX: usize = 64;
@@ -34,6 +34,7 @@ pub fn run(files: &[(String, String)], check: impl Fn(&Program) -> Vec<Found>) -
 
 fn run_one(text: &str, check: &impl Fn(&Program) -> Vec<Found>) -> Result<(), Failure> {
     let scenario = read(text)?;
+    Source::new(text).map_err(Failure::Text)?;
     judge(&scenario, &check(&scenario.program)).map_err(Failure::Mismatch)?;
     let mut others = variations(&scenario);
     if !scenario.threads.is_empty() {

@@ -295,6 +295,58 @@ mod tests {
         }
     }
 
+    /// What shaders of a stage can do; each is a usage of its own.
+    const SHADER: [&str; 5] = [
+        "ACCELERATION_STRUCTURE_READ_BIT_KHR",
+        "SHADER_SAMPLED_READ_BIT",
+        "SHADER_STORAGE_READ_BIT",
+        "SHADER_STORAGE_WRITE_BIT",
+        "UNIFORM_READ_BIT",
+    ];
+
+    fn usages_of(stage: PipelineStageFlags2) -> Vec<&'static str> {
+        let stage = TABLES.stages_of_bits(stage.0).iter().next().expect("a stage");
+        let name = |it: Usage| {
+            let access = TABLES.usages[usize::from(it.0)].access;
+            let own = SYNC_ACCESSES.iter().find(|it| it.access == access).expect("an access");
+            own.name.strip_prefix("VK_ACCESS_2_").expect("an access of version 2")
+        };
+        TABLES.stages[usize::from(stage.0)].usages.iter().map(name).collect()
+    }
+
+    #[test]
+    fn every_shader_stage_has_the_usages_of_shaders() {
+        use PipelineStageFlags2 as Stage;
+        for stage in [
+            Stage::VERTEX_SHADER,
+            Stage::TESSELLATION_CONTROL_SHADER,
+            Stage::TESSELLATION_EVALUATION_SHADER,
+            Stage::GEOMETRY_SHADER,
+            Stage::TASK_SHADER_EXT,
+            Stage::MESH_SHADER_EXT,
+            Stage::FRAGMENT_SHADER,
+            Stage::COMPUTE_SHADER,
+            Stage::RAY_TRACING_SHADER_KHR,
+        ] {
+            let usages = usages_of(stage);
+            for name in SHADER {
+                assert!(usages.contains(&name), "{:#x} lacks {name}: {usages:?}", stage.0);
+            }
+            // A group of accesses is no usage.
+            assert!(!usages.contains(&"SHADER_READ_BIT") && !usages.contains(&"SHADER_WRITE_BIT"), "{usages:?}");
+            let has_attachments = usages.contains(&"INPUT_ATTACHMENT_READ_BIT");
+            assert_eq!(has_attachments, stage == Stage::FRAGMENT_SHADER, "{usages:?}");
+        }
+    }
+
+    #[test]
+    fn transform_feedback_has_its_three_usages() {
+        let mut usages = usages_of(PipelineStageFlags2::TRANSFORM_FEEDBACK_EXT);
+        usages.sort_unstable();
+        let names = ["COUNTER_READ_BIT_EXT", "COUNTER_WRITE_BIT_EXT", "WRITE_BIT_EXT"];
+        assert_eq!(usages, names.map(|it| format!("TRANSFORM_FEEDBACK_{it}")));
+    }
+
     #[test]
     fn groups_are_taken_apart() {
         let transfer = group_members(PipelineStageFlags2::ALL_TRANSFER.0);

@@ -492,14 +492,13 @@ fn the_text_of_a_semaphore_waited_for_too_late() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(
         lines[5],
-        "  semaphore wait before batch 0 of step 1 [VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT => \
+        "  semaphore wait of batch 0 of step 1 [VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT => \
          VK_PIPELINE_STAGE_2_FRAGMENT_SHADER_BIT]: has the earlier access and orders it before \
          VK_PIPELINE_STAGE_2_FRAGMENT_SHADER_BIT, but VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT does not wait for it"
     );
     assert_eq!(
         lines[6],
-        "Fix (verified): add VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT to the stageMask of the wait of the semaphore: \
-         signal 0 of batch 0 of step 0, wait 0 of batch 0 of step 1"
+        "Fix (verified): add VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT to the stageMask of wait 0 of batch 0 of step 1"
     );
 }
 

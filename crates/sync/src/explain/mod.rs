@@ -28,7 +28,7 @@ use lavascope_program::{CommandBufferId, Found, Place, Program, QueueId, Region,
 
 pub use change::{BatchSite, Change, Fix, HostWait};
 pub use describe::describe_operation;
-pub use diagnose::{Names, Numbers, diagnose, report};
+pub use diagnose::{Names, Numbers, causes, diagnose, report};
 pub use propose::{Proposal, propose};
 pub use surplus::{Budget, OverSynchronization, Removal, Surplus, over_synchronized};
 pub use words::{access_names, region_text, stage_names};
@@ -154,6 +154,14 @@ pub enum Gap {
     /// The event was not set when it was waited for.
     NotSet,
     SignaledBeforeAccess,
+    /// The signal is of the host or another queue, and no chain leads to it.
+    SignaledElsewhere,
+    /// Not on the queue of the later access.
+    WaitedElsewhere,
+    /// The host waited, but what was written was not made visible to it.
+    NotVisibleToHost,
+    /// A dependency beside the layout transition in one command.
+    SameCommand,
     /// The semaphore is waited for, but not by the stage of the later access.
     WaitStages,
     NeverWaited,

@@ -1,0 +1,140 @@
+//! `lavascope check`: the hazards of a program that is written as a scenario.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use serde::Serialize;
+
+use lavascope_diag::{Diagnostic, Severity, render_text};
+use lavascope_scenario::{Source, Spot};
+use lavascope_sync::explain::{causes, diagnose};
+
+use super::Outcome;
+use crate::scenario_names::ScenarioNames;
+use crate::text;
+
+/// Find the hazards of a program that is written as a scenario
+///
+/// The form is in docs/scenarios.md. What is expected in the file does not count here.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The scenario, a text
+    file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let file = &arguments.file;
+    let bytes = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let content = std::str::from_utf8(&bytes).map_err(|error| not_text(file, &bytes, error.valid_up_to()))?;
+    let source = Source::new(content)
+        .map_err(|error| anyhow!("{}:{}:{}: {}", file.display(), error.line, error.column, error.message))?;
+    let program = &source.scenario.program;
+    let found = lavascope_sync::check(program);
+    let spots: Vec<Option<Spot<'_>>> = causes(program, &found).iter().map(|it| source.operand(it.0)).collect();
+    let diagnostics = diagnose(program, &found, &ScenarioNames(&source));
+    if arguments.json {
+        let all = spots.iter().zip(&diagnostics).map(|(spot, it)| Info::new(file, *spot, it));
+        text::emit_json(&all.collect::<Vec<_>>())?;
+    } else {
+        text::emit(&render(file, &spots, diagnostics.clone()))?;
+    }
+    Ok(if diagnostics.is_empty() { Outcome::Fine } else { Outcome::Found })
+}
+
+fn not_text(file: &Path, bytes: &[u8], valid: usize) -> anyhow::Error {
+    let before = &bytes[..valid];
+    let line = before.iter().filter(|it| **it == b'\n').count() + 1;
+    let column = before.iter().rev().take_while(|it| **it != b'\n').count() + 1;
+    anyhow!("{}:{line}:{column}: this is no text in UTF-8", file.display())
+}
+
+fn render(file: &Path, spots: &[Option<Spot<'_>>], diagnostics: Vec<Diagnostic>) -> String {
+    let count = diagnostics.len();
+    let mut out = String::new();
+    for (spot, it) in spots.iter().zip(diagnostics) {
+        let place = spot.map_or(String::new(), |it| format!(":{}:{}", it.line, it.column));
+        // The facts are for tools, which read JSON.
+        out += &format!("{}{place}: {}\n", file.display(), render_text(&Diagnostic { facts: Vec::new(), ..it }));
+    }
+    out += &match count {
+        0 => format!("{}: no hazards\n", file.display()),
+        1 => "1 hazard; `lavascope explain CODE` tells more about its kind\n".to_owned(),
+        _ => format!("{count} hazards; `lavascope explain CODE` tells more about a kind\n"),
+    };
+    out
+}
+
+#[derive(Serialize)]
+struct Info<'a> {
+    code: &'a str,
+    message_id: u32,
+    severity: &'static str,
+    file: String,
+    line: Option<u32>,
+    column: Option<u32>,
+    message: &'a str,
+    places: Vec<PlaceInfo<'a>>,
+    objects: Vec<ObjectInfo<'a>>,
+    facts: Vec<FactInfo<'a>>,
+    explanation: &'a [String],
+    fixes: Vec<FixInfo<'a>>,
+    no_fix: Option<&'a str>,
+    count: u64,
+}
+
+#[derive(Serialize)]
+struct PlaceInfo<'a> {
+    role: &'a str,
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+struct ObjectInfo<'a> {
+    kind: &'a str,
+    name: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct FactInfo<'a> {
+    key: &'a str,
+    value: &'a str,
+}
+
+#[derive(Serialize)]
+struct FixInfo<'a> {
+    text: &'a str,
+    is_verified: bool,
+}
+
+impl<'a> Info<'a> {
+    fn new(file: &Path, spot: Option<Spot<'_>>, it: &'a Diagnostic) -> Info<'a> {
+        Info {
+            code: &it.code.0,
+            message_id: it.code.message_id(),
+            severity: severity(it.severity),
+            file: file.display().to_string(),
+            line: spot.map(|it| it.line),
+            column: spot.map(|it| it.column),
+            message: &it.message,
+            places: it.places.iter().map(|it| PlaceInfo { role: it.role, text: &it.text }).collect(),
+            objects: it.objects.iter().map(|it| ObjectInfo { kind: it.kind, name: it.name.as_deref() }).collect(),
+            facts: it.facts.iter().map(|it| FactInfo { key: it.key, value: &it.value }).collect(),
+            explanation: &it.explanation,
+            fixes: it.fixes.iter().map(|it| FixInfo { text: &it.text, is_verified: it.is_verified }).collect(),
+            no_fix: it.no_fix.as_deref(),
+            count: it.count,
+        }
+    }
+}
+
+fn severity(it: Severity) -> &'static str {
+    match it {
+        Severity::Information => "information",
+        Severity::Performance => "performance",
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    }
+}

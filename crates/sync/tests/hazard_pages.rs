@@ -1,0 +1,71 @@
+//! The pages of `docs/hazards`: one for each code, whose wrong program has that hazard and whose mended one has none.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use lavascope_diag::Code;
+use lavascope_program::HazardKind;
+use lavascope_scenario::{Scenario, parse, run};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/hazards")
+}
+
+fn code(kind: HazardKind) -> Code {
+    Code(Cow::Owned(format!("SYNC-HAZARD-{kind}")))
+}
+
+fn page(kind: HazardKind) -> String {
+    let path = folder().join(format!("{}.md", code(kind)));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The scenario under a heading.
+fn scenario_text(page: &str, heading: &str) -> String {
+    let section = page.split("\n## ").find_map(|it| it.strip_prefix(heading)).unwrap_or_else(|| panic!("{heading}"));
+    let (_, rest) = section.split_once("```text\n").expect("a block of text");
+    rest.split_once("```").expect("an end of the block").0.to_owned()
+}
+
+/// A scenario that the engine judges as it says itself.
+fn judged(kind: HazardKind, heading: &str) -> Scenario {
+    let text = scenario_text(&page(kind), heading);
+    let outcomes = run(&[(format!("{kind}, {heading}"), text.clone())], lavascope_sync::check);
+    for it in outcomes {
+        it.result.unwrap_or_else(|error| panic!("{}:\n{error}", it.name));
+    }
+    parse(&text).expect("a scenario")
+}
+
+#[test]
+fn the_wrong_programs_have_the_hazard_of_their_page_and_the_mended_ones_none() {
+    for kind in HazardKind::ALL {
+        let wrong = judged(kind, "Wrong");
+        assert!(!wrong.expectations.is_empty(), "{kind}");
+        for it in &wrong.expectations {
+            assert!(it.kind == kind && !it.is_known_gap, "{kind}: {it:?}");
+        }
+        assert!(judged(kind, "Mended").header.is_clean, "{kind}");
+    }
+}
+
+#[test]
+fn pages_say_their_names_and_there_are_no_others() {
+    let mut expected: Vec<String> = HazardKind::ALL.iter().map(|it| format!("{}.md", code(*it))).collect();
+    let entries = std::fs::read_dir(folder()).expect("the folder of the pages");
+    let mut found: Vec<String> =
+        entries.map(|it| it.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    expected.sort();
+    found.sort();
+    assert_eq!(found, expected);
+    for kind in HazardKind::ALL {
+        let (page, id) = (page(kind), code(kind).message_id());
+        assert!(page.starts_with(&format!("# {}\n\n", code(kind))), "{kind}");
+        let names = format!("\nScenarios call it `{}`; its message id is {id:#010x} ({id}).\n", kind.short());
+        assert!(page.contains(&names), "{kind} lacks {names}");
+        assert!(page.contains(&format!("LAVASCOPE_MESSAGE_ID_FILTER={}\n", code(kind))), "{kind}");
+        // What `lavascope explain` lists: one line.
+        let sentence = page.lines().nth(2).expect("a sentence");
+        assert!(sentence.ends_with('.') && page.lines().nth(3) == Some(""), "{kind}: {sentence}");
+    }
+}

@@ -15,6 +15,8 @@ pub struct IntervalMap<V> {
     firsts: Vec<u64>,
     leaves: Vec<Leaf<V>>,
     len: usize,
+    /// The leaf that was looked into last: the next look is often into the same.
+    last: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -26,7 +28,7 @@ struct Leaf<V> {
 
 impl<V> Default for IntervalMap<V> {
     fn default() -> IntervalMap<V> {
-        IntervalMap { firsts: Vec::new(), leaves: Vec::new(), len: 0 }
+        IntervalMap { firsts: Vec::new(), leaves: Vec::new(), len: 0, last: 0 }
     }
 }
 
@@ -71,8 +73,9 @@ impl<V: Clone + Default> IntervalMap<V> {
     }
 
     /// The value of a range that is there just as it is.
+    #[inline]
     pub fn exact_mut(&mut self, range: &Range<u64>) -> Option<&mut V> {
-        let spot = self.first_ending_after(range.start);
+        let spot = self.first_ending_after_again(range.start);
         let leaf = self.leaves.get_mut(spot.leaf)?;
         let is_exact = *leaf.starts.get(spot.at)? == range.start && leaf.ends[spot.at] == range.end;
         is_exact.then(|| &mut leaf.values[spot.at])
@@ -83,7 +86,7 @@ impl<V: Clone + Default> IntervalMap<V> {
         if range.is_empty() {
             return;
         }
-        let spot = self.first_ending_after(range.start);
+        let spot = self.first_ending_after_again(range.start);
         if self.update_one(spot, &range, &mut change) {
             return;
         }
@@ -177,7 +180,23 @@ impl<V: Clone + Default> IntervalMap<V> {
     /// The first range that ends after a number: the one it lies in, or the next one. Where there is none, the end of
     /// the last leaf.
     fn first_ending_after(&self, number: u64) -> Spot {
-        let leaf = self.firsts.partition_point(|it| *it <= number).saturating_sub(1);
+        self.first_ending_after_in(self.firsts.partition_point(|it| *it <= number).saturating_sub(1), number)
+    }
+
+    /// The same, with a look into the last leaf first.
+    #[inline]
+    fn first_ending_after_again(&mut self, number: u64) -> Spot {
+        let last = self.last;
+        let is_there = self.firsts.get(last).is_some_and(|it| *it <= number)
+            && self.firsts.get(last + 1).is_none_or(|it| number < *it);
+        if !is_there {
+            self.last = self.firsts.partition_point(|it| *it <= number).saturating_sub(1);
+        }
+        self.first_ending_after_in(self.last, number)
+    }
+
+    #[inline]
+    fn first_ending_after_in(&self, leaf: usize, number: u64) -> Spot {
         let Some(it) = self.leaves.get(leaf) else { return Spot { leaf: 0, at: 0 } };
         let at = it.ends.partition_point(|it| *it <= number);
         if at == it.ends.len() && leaf + 1 < self.leaves.len() {

@@ -202,7 +202,13 @@ impl Addresses {
             }
             (ResourceKind::Image(image), Region::Image(region)) => {
                 let unit = placed.unit(image);
+                let is_whole = is_whole(image, &placed.layout, region);
                 for plane in placed.planes(region.components) {
+                    if is_whole {
+                        let size = placed.layout.texels * unit;
+                        each(placed.base + plane * size..placed.base + (plane + 1) * size);
+                        continue;
+                    }
                     let first = placed.base + plane * placed.layout.texels * unit;
                     let mut each = |it: Range<u64>| each(first + it.start * unit..first + it.end * unit);
                     each_image_range(image, &placed.layout, region, &mut each);
@@ -388,6 +394,15 @@ fn placed_aspects(image: &Image) -> Vec<(Aspect, u64)> {
         (it, base - it.texels(image))
     };
     aspects(image).into_iter().map(&mut place).collect()
+}
+
+/// Whether a region is all of an image, which is one range.
+fn is_whole(image: &Image, layout: &Layout, region: &ImageRegion) -> bool {
+    let ends = |it: &Range<u32>, end: u32| it.start == 0 && it.end >= end;
+    region.area.is_none()
+        && ends(&region.mips, image.mips)
+        && ends(&region.layers, image.layers)
+        && layout.aspects.iter().all(|it| it.0.is_in(region.aspects))
 }
 
 fn each_image_range(image: &Image, layout: &Layout, region: &ImageRegion, each: &mut impl FnMut(Range<u64>)) {

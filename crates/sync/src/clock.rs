@@ -305,6 +305,7 @@ impl Default for Clock {
 
 impl Clock {
     /// Whether an access happened before a stage here.
+    #[inline]
     pub(crate) fn has_happened(&self, here: Stage, queue: u8, stage: Stage, tag: Tag) -> bool {
         self.happened.get(usize::from(here.0), lane(queue, stage)) >= tag
             || self.stretches.iter().any(|it| it.has(queue, tag) && it.src.has(stage) && it.dst.has(here))
@@ -318,6 +319,7 @@ impl Clock {
     }
 
     /// Whether a write is visible to a usage here.
+    #[inline]
     pub(crate) fn is_visible(&self, here: Usage, queue: u8, usage: Usage, tag: Tag) -> bool {
         let column = TABLES.write_column(usage).unwrap_or(0);
         self.visible.get(usize::from(here.0), write(queue, column)) >= tag
@@ -350,16 +352,16 @@ impl Clock {
             carry.points.raise_all(&passed.points.join(src));
             carry.stretches.extend(passed.stretches.iter().filter(|it| it.dst.0 & src.0 != 0));
         }
-        carry.happened.raise(src.iter().map(|it| lane(queue, it)), now);
-        carry.points.raise(src.iter().map(|it| lane(queue, it)), now);
-        carry.available.raise(usages.iter().filter_map(|it| TABLES.write_column(it)).map(|it| write(queue, it)), now);
+        carry.happened.raise(queue, src.0, now);
+        carry.points.raise(queue, src.0, now);
+        carry.available.raise(queue, TABLES.write_columns(usages), now);
         carry
     }
 
     /// The same for a stretch of the queue's work only.
     pub(crate) fn first_scope_of(&self, stretch: Stretch) -> Carry {
         let mut carry = self.chains(stretch.src);
-        carry.points.raise(stretch.src.iter().map(|it| lane(stretch.queue, it)), stretch.end);
+        carry.points.raise(stretch.queue, stretch.src.0, stretch.end);
         carry.stretches.push(stretch);
         carry
     }
@@ -534,11 +536,11 @@ mod tests {
         let mut table: Table<Stages> = Table::new(8);
         let cell = |stage| lane(0, Stage(stage));
         let mut row = Row::default();
-        row.raise([cell(3)].into_iter(), 7);
+        row.raise(0, 1 << 3, 7);
         table.raise(Stages(0b0011), &row);
         table.raise(Stages(0b1100), &row);
         assert_eq!(table.classes.len(), 1);
-        row.raise([cell(4)].into_iter(), 9);
+        row.raise(0, 1 << 4, 9);
         table.raise(Stages(0b0001), &row);
         assert_eq!(
             (table.classes.len(), table.get(0, cell(4)), table.get(1, cell(4)), table.get(3, cell(3))),

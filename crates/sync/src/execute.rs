@@ -12,7 +12,7 @@ use lavascope_program::{
 use crate::clock::{Carry, Clock, Keys, Stretch, Tag};
 use crate::device::{Device, SetAt, Timeline};
 use crate::order::Order;
-use crate::prepare::{PlanKind, Prepared, Spot};
+use crate::prepare::{PlanKind, Prepared, Spot, group_len};
 use crate::render::Instance;
 use crate::rules::Rules;
 use crate::scope::{self, Expanded};
@@ -52,12 +52,15 @@ impl Executor<'_> {
     fn run(&mut self, commands: &Prepared) {
         self.at.path.push(0);
         self.device.begin_run(&self.at);
+        // Whether the command before was an action without a conflict.
+        let mut is_smooth = false;
         for (index, command) in commands.source.commands.iter().enumerate() {
             let tag = self.device.next_tag();
             if let Command::Action(accesses) = command {
-                self.action(tag, accesses, commands.spots(index, &self.device.addresses));
+                is_smooth = self.action(tag, accesses, commands.spots(index, &self.device.addresses), is_smooth);
                 continue;
             }
+            is_smooth = false;
             if let Some(last) = self.at.path.last_mut() {
                 *last = index as u32;
             }
@@ -68,7 +71,9 @@ impl Executor<'_> {
 
     fn command(&mut self, tag: Tag, command: &Command) {
         match command {
-            Command::Action(accesses) => self.action(tag, accesses, (PlanKind::Unknown, &[])),
+            Command::Action(accesses) => {
+                self.action(tag, accesses, (PlanKind::Unknown, &[]), false);
+            }
             Command::Barrier(barrier) => self.barrier(tag, barrier),
             Command::SetEvent(set) => self.set_event(tag, set),
             Command::ResetEvent { event, .. } => {
@@ -102,10 +107,11 @@ impl Executor<'_> {
         }
     }
 
-    /// All accesses of a command are checked before any of them is kept: they do not conflict with each other.
-    fn action(&mut self, tag: Tag, accesses: &[Access], (kind, spots): (PlanKind, &[Spot])) {
+    /// All accesses of a command are checked before any of them is kept: they do not conflict with each other. Gives
+    /// whether what the command behind repeats was left to it.
+    fn action(&mut self, tag: Tag, accesses: &[Access], (kind, spots): (PlanKind, &[Spot]), is_smooth: bool) -> bool {
         let is_done = match kind {
-            PlanKind::Apart => self.check_and_keep(tag, spots),
+            PlanKind::Apart => self.check_and_keep(tag, spots, is_smooth),
             PlanKind::Overlapping => self.check_then_keep(tag, spots),
             PlanKind::Unknown => false,
         };
@@ -113,31 +119,40 @@ impl Executor<'_> {
             let known: Vec<Use<'_>> = accesses.iter().filter_map(Use::of).collect();
             self.uses(tag, &known);
         }
+        is_done && kind == PlanKind::Apart
     }
 
     /// The common case, without a conflict: each range is looked up once. False if there is a conflict, or other names
     /// of the memory to be looked at; what was kept until then may be kept again.
-    fn check_and_keep(&mut self, tag: Tag, spots: &[Spot]) -> bool {
+    fn check_and_keep(&mut self, tag: Tag, spots: &[Spot], is_smooth: bool) -> bool {
         let Executor { device, queue, instance, .. } = self;
         let Device { rules, queues, states, addresses, .. } = &mut **device;
         let now = now(*rules, &queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag);
-        let mut is_fine = true;
-        for spot in spots {
-            if addresses.has_aliases(spot.resource) {
+        let mut rest = spots;
+        while let Some(spot) = rest.first() {
+            let range = &spot.range;
+            let (group, others) = rest.split_at(group_len(rest));
+            rest = others;
+            if group.iter().any(|it| addresses.has_aliases(it.resource)) {
                 return false;
             }
-            let by = spot.by(*queue);
-            if let Some(state) = states.exact_mut(&spot.range) {
-                if state.conflicts(now, by) {
-                    return false;
-                }
-                state.add(by, now);
+            let is_again = is_smooth && spot.repeats.before(instance.is_some());
+            if is_again && spot.repeats.behind() {
                 continue;
             }
-            states.update(spot.range.clone(), |_, state| match state {
-                Some(state) if state.conflicts(now, by) => is_fine = false,
-                state => state.get_or_insert_default().add(by, now),
-            });
+            let conflicts = |state: &State| !is_again && group.iter().any(|it| state.conflicts(now, it.by(*queue)));
+            let add = |state: &mut State| add_all(state, group, *queue, now);
+            let mut is_fine = true;
+            match states.exact_mut(range) {
+                Some(state) => match conflicts(state) {
+                    true => is_fine = false,
+                    false => add(state),
+                },
+                None => states.update(range.clone(), |_, state| match state {
+                    Some(state) if conflicts(state) => is_fine = false,
+                    state => add(state.get_or_insert_default()),
+                }),
+            }
             if !is_fine {
                 return false;
             }
@@ -145,7 +160,7 @@ impl Executor<'_> {
         true
     }
 
-    /// The same where accesses of one command overlap.
+    /// The same where accesses of one command overlap in part.
     fn check_then_keep(&mut self, tag: Tag, spots: &[Spot]) -> bool {
         let Executor { device, queue, instance, .. } = self;
         let Device { rules, queues, states, addresses, .. } = &mut **device;
@@ -157,11 +172,11 @@ impl Executor<'_> {
                 return false;
             }
         }
-        for spot in spots {
-            let by = spot.by(*queue);
-            match states.exact_mut(&spot.range) {
-                Some(state) => state.add(by, now),
-                None => states.update(spot.range.clone(), |_, state| state.get_or_insert_default().add(by, now)),
+        // Writes first, so that reads of the same command stay known beside them.
+        for is_write in [true, false] {
+            for spot in spots.iter().filter(|it| TABLES.write_column(it.usage).is_some() == is_write) {
+                let by = spot.by(*queue);
+                states.update(spot.range.clone(), |_, state| state.get_or_insert_default().add(by, now));
             }
         }
         true
@@ -484,6 +499,17 @@ impl Executor<'_> {
             first.parts.push((src, set.tag));
         }
         first
+    }
+}
+
+/// Writes first, so that reads of the same command stay known beside them.
+fn add_all(state: &mut State, spots: &[Spot], queue: u8, now: Now<'_>) {
+    if let [spot] = spots {
+        return state.add(spot.by(queue), now);
+    }
+    for is_write in [true, false] {
+        let wanted = spots.iter().filter(|it| TABLES.write_column(it.usage).is_some() == is_write);
+        wanted.for_each(|it| state.add(it.by(queue), now));
     }
 }
 

@@ -6,6 +6,7 @@ use std::ops::Range;
 use lavascope_program::{Access, Command, CommandBuffer, ResourceId};
 
 use crate::address::Addresses;
+use crate::order::{self, Order};
 use crate::state::By;
 use crate::usage::{TABLES, Usage};
 
@@ -25,7 +26,30 @@ pub(crate) struct Spot {
     pub(crate) range: Range<u64>,
     pub(crate) resource: ResourceId,
     pub(crate) usage: Usage,
-    pub(crate) order: crate::order::Order,
+    pub(crate) order: Order,
+    /// Of the first spot of a range, for all of them.
+    pub(crate) repeats: Repeats,
+}
+
+/// Draw after draw uses the same things. What the command before or behind does in the very same way to a range, with
+/// nothing between, cannot conflict if that one does not, and only the first and the last of them must be known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Repeats(u8);
+
+impl Repeats {
+    const BEFORE: u8 = 1;
+    const BEHIND: u8 = 2;
+    const RENDERS: u8 = 4;
+
+    /// Whether the command before does the same.
+    pub(crate) fn before(self, is_rendering: bool) -> bool {
+        self.0 & Repeats::BEFORE != 0 && (is_rendering || self.0 & Repeats::RENDERS == 0)
+    }
+
+    /// Whether the command behind does the same.
+    pub(crate) fn behind(self) -> bool {
+        self.0 & Repeats::BEHIND != 0
+    }
 }
 
 impl Spot {
@@ -34,7 +58,7 @@ impl Spot {
     }
 }
 
-/// What a command uses: its spots, writes first.
+/// What a command uses: its spots, those that are the same range side by side.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     first: u32,
@@ -44,7 +68,7 @@ struct Plan {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlanKind {
-    /// No two of its spots overlap.
+    /// Two of its spots overlap only if they are the same range.
     Apart,
     Overlapping,
     /// Not an action, or its addresses are not known before it is executed.
@@ -83,42 +107,85 @@ impl Prepared {
                 Command::Action(accesses) => add_spots(&mut self.spots, accesses, addresses),
                 _ => PlanKind::Unknown,
             };
-            self.plans.push(Plan { first: first as u32, end: self.spots.len() as u32, kind });
+            let plan = Plan { first: first as u32, end: self.spots.len() as u32, kind };
+            if let Some(before) = self.plans.last().filter(|it| it.kind == PlanKind::Apart && kind == it.kind) {
+                let (left, right) = self.spots.split_at_mut(first);
+                mark_repeats(&mut left[before.first as usize..], right);
+            }
+            self.plans.push(plan);
         }
     }
 }
 
 fn add_spots(spots: &mut Vec<Spot>, accesses: &[Access], addresses: &Addresses) -> PlanKind {
     let first = spots.len();
-    for is_write in [true, false] {
-        for access in accesses {
-            // An access that its stage cannot make is another's to report.
-            let Some(usage) = TABLES.usage(access.stage, access.access) else { continue };
-            if addresses.wants_planes(access.resource, &access.region) {
-                spots.truncate(first);
-                return PlanKind::Unknown;
-            }
-            if TABLES.write_column(usage).is_some() == is_write {
-                let (resource, order) = (access.resource, access.order.into());
-                let spot = |range| Spot { range, resource, usage, order };
-                addresses.each_range(resource, &access.region, |it| spots.push(spot(it)));
+    for access in accesses {
+        // An access that its stage cannot make is another's to report.
+        let Some(usage) = TABLES.usage(access.stage, access.access) else { continue };
+        if addresses.wants_planes(access.resource, &access.region) {
+            spots.truncate(first);
+            return PlanKind::Unknown;
+        }
+        let (resource, order) = (access.resource, access.order.into());
+        let spot = |range| Spot { range, resource, usage, order, repeats: Repeats::default() };
+        addresses.each_range(resource, &access.region, |it| spots.push(spot(it)));
+    }
+    group(&mut spots[first..])
+}
+
+/// Puts spots that are the same range side by side.
+fn group(spots: &mut [Spot]) -> PlanKind {
+    const FEW: usize = 8;
+    if spots.len() > FEW {
+        spots.sort_unstable_by_key(|it| (it.range.start, it.range.end));
+        let is_apart = |it: &[Spot]| it[0].range.end <= it[1].range.start || it[0].range == it[1].range;
+        return if spots.windows(2).all(is_apart) { PlanKind::Apart } else { PlanKind::Overlapping };
+    }
+    for at in 1..spots.len() {
+        let range = spots[at].range.clone();
+        let is_over = |it: &Spot| it.range.start < range.end && range.start < it.range.end;
+        let Some(other) = spots[..at].iter().rposition(is_over) else { continue };
+        if spots[..=other].iter().any(|it| is_over(it) && it.range != range) {
+            return PlanKind::Overlapping;
+        }
+        spots[other + 1..=at].rotate_right(1);
+    }
+    PlanKind::Apart
+}
+
+/// Marks what two commands, one right behind the other, do in the same way.
+fn mark_repeats(before: &mut [Spot], behind: &mut [Spot]) {
+    let mut own = 0;
+    while own < behind.len() {
+        let len = group_len(&behind[own..]);
+        let group = &behind[own..own + len];
+        // Commands that are alike are alike in order too.
+        let places = (own..before.len()).chain(0..own.min(before.len()));
+        let same = places.into_iter().find(|at| before[*at].range == group[0].range);
+        if let Some(at) = same.filter(|at| is_same(&before[*at..], group)) {
+            let renders = group.iter().any(|it| TABLES.write_column(it.usage).is_some());
+            if !renders || is_ordered(group) {
+                before[at].repeats.0 |= Repeats::BEHIND;
+                behind[own].repeats.0 |= Repeats::BEFORE | if renders { Repeats::RENDERS } else { 0 };
             }
         }
-    }
-    match are_apart(&spots[first..]) {
-        true => PlanKind::Apart,
-        false => PlanKind::Overlapping,
+        own += len;
     }
 }
 
-fn are_apart(spots: &[Spot]) -> bool {
-    const FEW: usize = 8;
-    let overlap = |left: &Range<u64>, right: &Range<u64>| left.start < right.end && right.start < left.end;
-    if spots.len() <= FEW {
-        let is_apart = |(at, it): (usize, &Spot)| spots[..at].iter().all(|other| !overlap(&it.range, &other.range));
-        return spots.iter().enumerate().all(is_apart);
-    }
-    let mut ranges: Vec<&Range<u64>> = spots.iter().map(|it| &it.range).collect();
-    ranges.sort_unstable_by_key(|it| it.start);
-    ranges.windows(2).all(|it| !overlap(it[0], it[1]))
+/// How many of some spots, from the first on, are the same range.
+pub(crate) fn group_len(spots: &[Spot]) -> usize {
+    1 + spots[1..].iter().take_while(|it| it.range == spots[0].range).count()
+}
+
+/// Whether some spots begin with the same uses of a range as a group has, and no other of it.
+fn is_same(spots: &[Spot], group: &[Spot]) -> bool {
+    let key = |it: &Spot| (it.resource, it.usage, it.order);
+    group_len(spots) == group.len() && spots.iter().zip(group).all(|(left, right)| key(left) == key(right))
+}
+
+/// Whether rendering orders whatever is done to a range after what was done to it in the same way.
+fn is_ordered(group: &[Spot]) -> bool {
+    let key = |it: &Spot| (it.usage, it.order);
+    group.iter().all(|it| group.iter().all(|other| order::is_ordered(key(it), key(other))))
 }

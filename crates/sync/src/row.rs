@@ -47,14 +47,15 @@ impl Row {
         self.0.iter().all(Option::is_none)
     }
 
-    /// Raises some cells of a queue, which is the same for all.
-    pub(crate) fn raise(&mut self, columns: impl Iterator<Item = Column>, tag: Tag) {
-        let mut columns = columns.filter(|_| tag != 0).peekable();
-        let Some(queue) = columns.peek().map(|it| usize::from(it.queue)) else { return };
-        let block = Arc::make_mut(self.block(queue).get_or_insert_with(|| Arc::new([0; COLUMNS])));
-        for it in columns {
-            let cell = &mut block[usize::from(it.at)];
-            *cell = (*cell).max(tag);
+    /// Raises some cells of a queue.
+    pub(crate) fn raise(&mut self, queue: u8, columns: u64, tag: Tag) {
+        if columns == 0 || tag == 0 {
+            return;
+        }
+        let block = Arc::make_mut(self.block(usize::from(queue)).get_or_insert_with(|| Arc::new([0; COLUMNS])));
+        for (at, cell) in block.iter_mut().enumerate() {
+            let own = if columns >> at & 1 != 0 { tag } else { 0 };
+            *cell = (*cell).max(own);
         }
     }
 
@@ -121,7 +122,7 @@ mod tests {
     fn row(cells: &[(u8, u8, Tag)]) -> Row {
         let mut row = Row::default();
         for (queue, stage, tag) in cells {
-            row.raise(std::iter::once(lane(*queue, Stage(*stage))), *tag);
+            row.raise(*queue, 1 << stage, *tag);
         }
         row
     }

@@ -118,18 +118,51 @@ pub(crate) struct Conflict {
 impl State {
     /// With what an access conflicts.
     pub(crate) fn check(&self, now: Now<'_>, usage: Usage, order: Order) -> Vec<Conflict> {
-        if TABLES.write_column(usage).is_some() {
-            self.check_write(now, usage, order)
-        } else {
-            self.writes().filter_map(|it| self.check_read(now, it, usage, order)).collect()
+        let by = (usage, order);
+        match TABLES.write_column(usage) {
+            Some(_) => {
+                let reads = self.reads().filter_map(|it| it.against_write(now, by));
+                reads.chain(self.writes().filter_map(|it| self.check_write(now, it, by))).collect()
+            }
+            None => self.writes().filter_map(|it| self.check_read(now, it, by)).collect(),
         }
     }
 
     /// Whether it conflicts with anything.
+    #[inline]
     pub(crate) fn conflicts(&self, now: Now<'_>, by: By) -> bool {
-        !self.check(now, by.usage, by.order).is_empty()
+        if self.more.is_some() {
+            return self.has_conflict(now, (by.usage, by.order));
+        }
+        // The same for the usual range, of which little is known, without lists.
+        let own = (by.usage, by.order);
+        let is_read = self.last != 0;
+        let (writer, reader) = (self.writer, self.reader);
+        let write =
+            Write { usage: writer.usage, queue: writer.queue, tag: self.written, order: writer.order, overlay: None };
+        let is_written = self.written != 0;
+        match TABLES.write_column(by.usage) {
+            Some(_) => {
+                let By { usage, queue, order } = reader;
+                let read = Read { usage, queue, first: self.first, last: self.last, order };
+                is_read && read.against_write(now, own).is_some()
+                    || is_written && self.check_write(now, write, own).is_some()
+            }
+            None => is_written && self.check_read(now, write, own).is_some(),
+        }
     }
 
+    fn has_conflict(&self, now: Now<'_>, by: (Usage, Order)) -> bool {
+        match TABLES.write_column(by.0) {
+            Some(_) => {
+                self.reads().any(|it| it.against_write(now, by).is_some())
+                    || self.writes().any(|it| self.check_write(now, it, by).is_some())
+            }
+            None => self.writes().any(|it| self.check_read(now, it, by).is_some()),
+        }
+    }
+
+    #[inline]
     fn writes(&self) -> impl Iterator<Item = Write<'_>> {
         let By { usage, queue, order } = self.writer;
         let more = self.more.as_deref();
@@ -145,6 +178,7 @@ impl State {
         last.into_iter().chain(others)
     }
 
+    #[inline]
     fn reads(&self) -> impl Iterator<Item = Read> {
         let By { usage, queue, order } = self.reader;
         let (first, last) = (self.first, self.last);
@@ -157,7 +191,8 @@ impl State {
         self.writes().map(|it| it.tag).chain(self.reads().map(|it| it.last))
     }
 
-    fn check_read(&self, now: Now<'_>, write: Write<'_>, usage: Usage, order: Order) -> Option<Conflict> {
+    #[inline]
+    fn check_read(&self, now: Now<'_>, write: Write<'_>, (usage, order): (Usage, Order)) -> Option<Conflict> {
         if now.is_apart(write.queue, write.tag) {
             return Some(write.conflict(now, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite));
         }
@@ -179,29 +214,18 @@ impl State {
         (!is_covered).then(|| write.conflict(now, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite))
     }
 
-    fn check_write(&self, now: Now<'_>, usage: Usage, order: Order) -> Vec<Conflict> {
-        let stage = TABLES.stage(usage);
-        let mut found = Vec::new();
-        for read in self.reads().filter(|it| it.last != now.tag) {
-            let is_ordered = now.is_ordered(read.queue, read.last, (read.usage, read.order), (usage, order));
-            let is_before = is_ordered || read.happens_before(now, stage, read.last);
-            if !is_before || now.is_apart(read.queue, read.last) {
-                found.push(read.conflict(now));
-            }
-        }
-        for write in self.writes() {
-            let is_fine = write.tag == now.tag
-                || self.is_excused(now.rules, write)
-                || write.is_ready(now, usage)
-                || now.is_ordered(write.queue, write.tag, (write.usage, write.order), (usage, order));
-            if !is_fine || now.is_apart(write.queue, write.tag) {
-                found.push(write.conflict(now, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite));
-            }
-        }
-        found
+    #[inline]
+    fn check_write(&self, now: Now<'_>, write: Write<'_>, (usage, order): (Usage, Order)) -> Option<Conflict> {
+        let is_fine = write.tag == now.tag
+            || self.is_excused(now.rules, write)
+            || write.is_ready(now, usage)
+            || now.is_ordered(write.queue, write.tag, (write.usage, write.order), (usage, order));
+        let is_bad = !is_fine || now.is_apart(write.queue, write.tag);
+        is_bad.then(|| write.conflict(now, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite))
     }
 
     /// Reads since a write have been checked against it; those of its own command have not.
+    #[inline]
     fn is_excused(&self, rules: Rules, write: Write<'_>) -> bool {
         rules.visible_writes && self.reads().any(|it| it.last > write.tag)
     }
@@ -265,6 +289,7 @@ impl State {
     }
 
     /// Keeps an access.
+    #[inline]
     pub(crate) fn add(&mut self, by: By, now: Now<'_>) {
         match TABLES.write_column(by.usage) {
             Some(_) => self.add_write(by, now.tag),
@@ -274,8 +299,14 @@ impl State {
 
     /// Whatever comes after the last read of a lane comes after the earlier ones too, unless it only knows the stretch
     /// of a subpass: inside of one the reads before it stay, as long as nothing orders them before this one.
+    #[inline]
     fn add_read(&mut self, by: By, now: Now<'_>) {
         let tag = now.tag;
+        // The usual case: read again in the same way, with nothing between.
+        if self.more.is_none() && self.reader == by && self.last > now.from && self.first > self.written {
+            self.last = tag;
+            return;
+        }
         let stage = TABLES.stage(by.usage);
         let is_same = |usage: Usage, queue: u8, order: Order, last: Tag| {
             let is_lane = last != 0 && queue == by.queue && TABLES.stage(usage) == stage;
@@ -305,6 +336,7 @@ impl State {
         }
     }
 
+    #[inline]
     pub(crate) fn add_write(&mut self, by: By, tag: Tag) {
         if self.written != tag {
             *self = State { written: tag, writer: by, ..State::default() };
@@ -383,6 +415,7 @@ impl Shared {
 
 impl Now<'_> {
     /// Whether rendering itself orders two accesses.
+    #[inline]
     fn is_ordered(&self, queue: u8, tag: Tag, prior: (Usage, Order), own: (Usage, Order)) -> bool {
         let is_inside = self.instance.is_some_and(|begin| tag > begin) && queue == self.queue;
         is_inside && order::is_ordered(prior, own)
@@ -395,6 +428,7 @@ impl Now<'_> {
     }
 
     /// Whether an access lies in a subpass that nothing orders before this one.
+    #[inline]
     fn is_apart(&self, queue: u8, tag: Tag) -> bool {
         queue == self.queue && self.apart.iter().any(|(begin, end)| *begin < tag && tag <= *end)
     }
@@ -407,12 +441,14 @@ impl Now<'_> {
 }
 
 impl Write<'_> {
+    #[inline]
     fn is_visible(&self, now: Now<'_>, usage: Usage) -> bool {
         now.clock.is_visible(usage, self.queue, self.usage, self.tag)
             || self.overlay.is_some_and(|it| it.is_visible(now, usage))
     }
 
     /// Whether another write may come after it.
+    #[inline]
     fn is_ready(&self, now: Now<'_>, usage: Usage) -> bool {
         match now.rules.visible_writes {
             true => self.is_visible(now, usage),
@@ -442,6 +478,18 @@ impl Write<'_> {
 }
 
 impl Read {
+    /// The conflict of a write with this read, if there is one.
+    #[inline]
+    fn against_write(&self, now: Now<'_>, (usage, order): (Usage, Order)) -> Option<Conflict> {
+        if self.last == now.tag {
+            return None;
+        }
+        let is_ordered = now.is_ordered(self.queue, self.last, (self.usage, self.order), (usage, order));
+        let is_before = is_ordered || self.happens_before(now, TABLES.stage(usage), self.last);
+        (!is_before || now.is_apart(self.queue, self.last)).then(|| self.conflict(now))
+    }
+
+    #[inline]
     fn happens_before(&self, now: Now<'_>, stage: Stage, tag: Tag) -> bool {
         now.clock.has_happened(stage, self.queue, TABLES.stage(self.usage), tag)
     }

@@ -159,15 +159,24 @@ impl Tables {
         found
     }
 
+    #[inline]
     pub(crate) fn stage(&self, usage: Usage) -> Stage {
         self.usages[usize::from(usage.0)].stage
     }
 
+    #[inline]
     pub(crate) fn write_column(&self, usage: Usage) -> Option<usize> {
         self.usages[usize::from(usage.0)].write.map(usize::from)
     }
 
+    /// The columns of those among some usages that write, as bits.
+    pub(crate) fn write_columns(&self, usages: Usages) -> u64 {
+        let writes = self.writes.iter().enumerate().filter(|it| usages.has(*it.1));
+        writes.fold(0, |all, it| all | 1 << it.0)
+    }
+
     /// The usage of an access, if the stage can make it.
+    #[inline]
     pub(crate) fn usage(&self, stage: u64, access: u64) -> Option<Usage> {
         let is_one_each = stage.is_power_of_two() && access.is_power_of_two();
         is_one_each.then(|| self.by_bits[place(stage, access)]).flatten()

@@ -2,7 +2,7 @@
 //!
 //! `cargo xtask sim` makes it more, and others, and shows what the programs were made of.
 
-use lavascope_program::Program;
+use lavascope_program::{Command, Program};
 use lavascope_sim::hazard::{Census, Kinds, OracleRules, describe, find_disagreement, find_hazards, random_program};
 use lavascope_sync::{Rules, check_with};
 
@@ -22,12 +22,16 @@ fn number(variable: &str) -> Option<u64> {
 
 /// Compares as many programs as asked for, and shows the first disagreements, made small.
 fn agree(kinds: Kinds, setting: Setting, programs: u64) {
+    agree_on(kinds, setting, programs, |it| it);
+}
+
+fn agree_on(kinds: Kinds, setting: Setting, programs: u64, change: impl Fn(Program) -> Program) {
     let asked = number("LAVASCOPE_SAMPLE_PROGRAMS");
     let (first, programs) = (number("LAVASCOPE_SAMPLE_SEED").unwrap_or(1), asked.unwrap_or(programs));
     let engine = |it: &Program| check_with(setting.engine, it);
     let (mut shown, mut wrong, mut census) = (Vec::new(), 0, Census::default());
     for seed in first..first + programs {
-        let program = random_program(seed, &kinds);
+        let program = change(random_program(seed, &kinds));
         if asked.is_some() {
             census.count(&program, &find_hazards(&program, setting.oracle));
         }
@@ -60,6 +64,21 @@ fn queues_events_and_secondaries() {
 #[test]
 fn everything() {
     agree(Kinds::ALL, CONTRACT, 7_000);
+}
+
+/// Draw after draw does the same: what a command repeats is not looked at each time.
+#[test]
+fn actions_that_are_repeated() {
+    let repeat = |mut program: Program| {
+        for (index, buffer) in program.command_buffers.iter_mut().enumerate() {
+            let times = |it: &Command| if matches!(it, Command::Action(_)) { 2 + index % 3 } else { 1 };
+            let commands = std::mem::take(&mut buffer.commands);
+            buffer.commands = commands.into_iter().flat_map(|it| vec![it.clone(); times(&it)]).collect();
+        }
+        program
+    };
+    agree_on(Kinds::BARRIERS, CONTRACT, 500, repeat);
+    agree_on(Kinds::ALL, CONTRACT, 2_000, repeat);
 }
 
 #[test]

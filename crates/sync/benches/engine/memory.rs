@@ -3,12 +3,12 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicIsize, Ordering};
 
-pub struct Counting;
+pub(crate) struct Counting;
 
 static USED: AtomicIsize = AtomicIsize::new(0);
 
 /// Bytes in use, as they were asked for.
-pub fn used() -> isize {
+pub(crate) fn used() -> isize {
     USED.load(Ordering::Relaxed)
 }
 

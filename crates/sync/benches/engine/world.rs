@@ -14,31 +14,31 @@ const RANGE: u64 = 16;
 const DRAWS: u64 = 80;
 const COPIES: u64 = 10;
 
-pub const NARROW: Scope = Scope {
+pub(crate) const NARROW: Scope = Scope {
     src_stages: S::COPY.0,
     src_access: A::TRANSFER_WRITE.0,
     dst_stages: S::COMPUTE_SHADER.0,
     dst_access: A::SHADER_STORAGE_READ.0,
 };
-pub const ALL: Scope = Scope {
+pub(crate) const ALL: Scope = Scope {
     src_stages: S::ALL_COMMANDS.0,
     src_access: A::MEMORY_WRITE.0,
     dst_stages: S::ALL_COMMANDS.0,
     dst_access: A::MEMORY_READ.0 | A::MEMORY_WRITE.0,
 };
 
-pub fn barrier(scope: Scope) -> Command {
+pub(crate) fn barrier(scope: Scope) -> Command {
     Command::Barrier(Barrier::Two { dependencies: vec![Dependency { scope, what: What::Memory }] })
 }
 
 /// A barrier on one range.
-pub fn image_barrier(range: u64) -> Command {
+pub(crate) fn image_barrier(range: u64) -> Command {
     let what = What::Resource { resource: BUFFER, region: region(range) };
     let scope = Scope { dst_access: A::SHADER_STORAGE_READ.0 | A::UNIFORM_READ.0, ..NARROW };
     Command::Barrier(Barrier::Two { dependencies: vec![Dependency { scope, what }] })
 }
 
-pub fn access(range: u64, stage: S, access: A) -> Command {
+pub(crate) fn access(range: u64, stage: S, access: A) -> Command {
     Command::Action(vec![of_buffer(range, stage, access)])
 }
 
@@ -48,8 +48,8 @@ const COLOR: ResourceId = ResourceId(1);
 const DEPTH: ResourceId = ResourceId(2);
 const TEXTURE: ResourceId = ResourceId(3);
 
-pub struct World {
-    pub engine: Engine,
+pub(crate) struct World {
+    pub(crate) engine: Engine,
     frames: u64,
     buffer: Option<CommandBufferId>,
     /// Of frames that are still under way.
@@ -58,7 +58,7 @@ pub struct World {
 
 impl World {
     /// With a buffer, every range of which was written once, and queues that know of each other.
-    pub fn new(ranges: u64, queues: u32) -> World {
+    pub(crate) fn new(ranges: u64, queues: u32) -> World {
         let flags = QueueFlags::GRAPHICS.0 | QueueFlags::COMPUTE.0 | QueueFlags::TRANSFER.0;
         let queue = |family| Queue { family, flags };
         let mut engine = Engine::new(&(0..queues).map(queue).collect::<Vec<_>>(), 0, queues, 2);
@@ -92,15 +92,15 @@ impl World {
         self.engine.step(&Step::Submit { queue, batches: vec![batch], fence: None });
     }
 
-    pub fn record(&mut self, commands: Vec<Command>) -> CommandBufferId {
+    pub(crate) fn record(&mut self, commands: Vec<Command>) -> CommandBufferId {
         self.engine.add_command_buffer(CommandBuffer { is_secondary: false, commands })
     }
 
-    pub fn forget(&mut self, id: CommandBufferId) {
+    pub(crate) fn forget(&mut self, id: CommandBufferId) {
         self.engine.set_command_buffer(id, CommandBuffer::default());
     }
 
-    pub fn submit(&mut self, buffer: CommandBufferId, times: u64) {
+    pub(crate) fn submit(&mut self, buffer: CommandBufferId, times: u64) {
         let batch = Batch { command_buffers: vec![buffer], ..Batch::default() };
         let step = Step::Submit { queue: QueueId(0), batches: vec![batch], fence: None };
         for _ in 0..times {
@@ -110,7 +110,7 @@ impl World {
     }
 
     /// A frame, recorded anew and submitted.
-    pub fn frame(&mut self) {
+    pub(crate) fn frame(&mut self) {
         let id = self.record_again(frame());
         self.submit(id, 1);
     }
@@ -127,7 +127,7 @@ impl World {
     }
 
     /// The same as a render loop does it: with a buffer of its own, two frames under way, and a wait for the one before.
-    pub fn frame_of_loop(&mut self) {
+    pub(crate) fn frame_of_loop(&mut self) {
         let fence = FenceId((self.frames % 2) as u32);
         self.frames += 1;
         if self.frames > 2 {
@@ -180,12 +180,12 @@ fn of_image(resource: ResourceId, aspect: ImageAspectFlags, stage: S, access: A,
 }
 
 /// Commands of a frame.
-pub fn frame_length() -> u64 {
+pub(crate) fn frame_length() -> u64 {
     frame().len() as u64
 }
 
 /// Draws with a vertex, an index and a uniform buffer, a texture, color and depth; copies; barriers between.
-pub fn frame() -> Vec<Command> {
+pub(crate) fn frame() -> Vec<Command> {
     const GRAPHICS: Scope = Scope {
         src_stages: S::ALL_COMMANDS.0,
         src_access: A::MEMORY_WRITE.0,

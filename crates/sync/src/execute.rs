@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use lavascope_base::IntervalMap;
 use lavascope_program::{
-    Access, At, Barrier, Batch, Command, CommandBuffer, Dependency, Place, Region, RenderPass, ResourceId, Scope,
-    SetEvent, WaitEvents, What,
+    Access, At, Barrier, Batch, Command, CommandBuffer, Dependency, Ownership, Place, Region, RenderPass, ResourceId,
+    Scope, SetEvent, WaitEvents, What,
 };
 
 use crate::clock::{Clock, Keys, Stretch, Tag};
@@ -260,7 +260,7 @@ impl Executor<'_> {
     /// A barrier of version 1 is one dependency: what one of its elements writes by changing a layout is visible to what
     /// another asks for by another name of the same memory.
     fn share_transitions(&mut self, tag: Tag, elements: &[Ready]) {
-        for ready in elements.iter().filter(|it| !it.element.is_transition) {
+        for ready in elements {
             let Some((resource, ranges)) = self.part(&ready.element) else { continue };
             let aliased = self.device.addresses.aliased(resource, &ranges);
             let (rules, queue, from) = (self.device.rules, self.queue, self.from());
@@ -485,6 +485,24 @@ impl Merged {
     }
 }
 
+/// Which half of a transfer between queue families a queue executes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Half {
+    Release,
+    Acquire,
+}
+
+impl Half {
+    fn of(ownership: &Ownership, family: u32) -> Option<Half> {
+        if ownership.src_family == ownership.dst_family {
+            return None;
+        }
+        let is_release = ownership.src_family == family;
+        let half = if is_release { Half::Release } else { Half::Acquire };
+        (is_release || ownership.dst_family == family).then_some(half)
+    }
+}
+
 /// With what its first scope hands on.
 pub(crate) struct Ready {
     pub(crate) first: First,
@@ -498,33 +516,44 @@ impl Element {
     }
 }
 
-/// Of a transfer between queue families each queue sees one half: the release comes after something, the acquire
-/// before something, and both are accesses themselves.
-fn element(dependency: &Dependency, mut scope: Expanded, queue: &Timeline) -> Element {
+/// Of a transfer between queue families each queue sees one half: nothing is visible after the release, nothing
+/// available before the acquire.
+fn limit_to_half(dependency: &Dependency, scope: &mut Expanded, queue: &Timeline) -> Option<Half> {
+    let What::Ownership { ownership, .. } = &dependency.what else { return None };
+    let half = Half::of(ownership, queue.family)?;
+    match half {
+        Half::Release => scope.dst_usages = Usages::default(),
+        Half::Acquire => scope.src_usages = Usages::default(),
+    }
+    Some(half)
+}
+
+/// Both halves of a transfer are accesses themselves.
+fn element(dependency: &Dependency, scope: Expanded, queue: &Timeline) -> Element {
     let (part, is_transition) = match &dependency.what {
         What::Memory => (None, false),
         What::Resource { resource, region } => (Some(Part::Region(*resource, region.clone())), false),
         What::Transition { resource, region } => (Some(Part::Region(*resource, region.clone())), true),
         What::Ownership { resource, region, ownership } => {
-            let is_half = ownership.src_family != ownership.dst_family;
-            let is_release = is_half && ownership.src_family == queue.family;
-            let is_acquire = is_half && !is_release && ownership.dst_family == queue.family;
-            if is_release {
-                (scope.dst, scope.dst_usages) = (Stages::default(), Usages::default());
-            }
-            if is_acquire {
-                (scope.src, scope.src_usages) = (Stages::default(), Usages::default());
-            }
-            let is_access = is_release || is_acquire || ownership.is_transition;
+            let is_access = Half::of(ownership, queue.family).is_some() || ownership.is_transition;
             (Some(Part::Region(*resource, region.clone())), is_access)
         }
     };
     Element { scope, part, is_transition }
 }
 
-/// Version 2: each dependency stands for itself.
+/// Version 2: each dependency stands for itself, and of a transfer each half also for its one scope only.
 fn expanded(dependencies: &[Dependency], queue: &Timeline) -> Vec<Element> {
-    dependencies.iter().map(|it| element(it, queue.expand(it.scope), queue)).collect()
+    let of = |it: &Dependency| {
+        let mut scope = queue.expand(it.scope);
+        match limit_to_half(it, &mut scope, queue) {
+            Some(Half::Release) => scope.dst = Stages::default(),
+            Some(Half::Acquire) => scope.src = Stages::default(),
+            None => {}
+        }
+        element(it, scope, queue)
+    };
+    dependencies.iter().map(of).collect()
 }
 
 /// Version 1: the command is one dependency. Its stages are those of the command, and what any element makes
@@ -543,6 +572,7 @@ fn united(dependencies: &[Dependency], src_stages: u64, dst_stages: u64, queue: 
     let mut elements = vec![Element { scope: global, part: None, is_transition: false }];
     for it in dependencies.iter().filter(|it| it.what != What::Memory) {
         let mut scope = of(it);
+        limit_to_half(it, &mut scope, queue);
         scope.src_usages = scope.src_usages.union(global.src_usages);
         scope.dst_usages = scope.dst_usages.union(global.dst_usages);
         (scope.src_everywhere, scope.dst_everywhere) = (global.src_usages, global.dst_usages);

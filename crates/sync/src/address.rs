@@ -24,6 +24,8 @@ struct Placed {
     base: u64,
     kind: ResourceKind,
     binding: Option<Binding>,
+    /// The first of its compatible aliases, which are all one.
+    identity: ResourceId,
     /// Whether there is a range for each component, one behind the other.
     has_planes: bool,
     /// Resources in the same memory whose addresses say nothing about this one's.
@@ -39,9 +41,10 @@ impl Addresses {
     pub(crate) fn add(&mut self, resource: &Resource) -> ResourceId {
         let id = ResourceId(self.places.len() as u32);
         let base = match (&resource.kind, resource.binding) {
-            (ResourceKind::Image(image), binding) if image.tiling == Tiling::Optimal => {
-                self.compatible(image, binding).unwrap_or_else(|| self.allocate(texels(image)))
-            }
+            (ResourceKind::Image(image), _) if image.tiling == Tiling::Optimal => match self.compatible(resource) {
+                Some(same) => same.base,
+                None => self.allocate(texels(image)),
+            },
             (_, Some(binding)) => self.memory(binding.memory) + binding.offset,
             (ResourceKind::Buffer { size }, None) => self.allocate(*size),
             (ResourceKind::Image(image), None) => self.allocate(texels(image) * texel_size(image)),
@@ -50,6 +53,7 @@ impl Addresses {
             base,
             kind: resource.kind.clone(),
             binding: resource.binding,
+            identity: self.compatible(resource).map_or(id, |it| it.identity),
             has_planes: false,
             aliases: Vec::new(),
         };
@@ -74,10 +78,16 @@ impl Addresses {
         base
     }
 
-    /// The base of an image that is the same one under another name.
-    fn compatible(&self, image: &Image, binding: Option<Binding>) -> Option<u64> {
-        let same = |it: &&Placed| it.kind == ResourceKind::Image(*image) && it.binding == binding;
-        (image.alias && binding.is_some()).then(|| self.places.iter().find(same))?.map(|it| it.base)
+    /// An image that is the same one under another name.
+    fn compatible(&self, resource: &Resource) -> Option<&Placed> {
+        let ResourceKind::Image(image) = &resource.kind else { return None };
+        let same = |it: &&Placed| it.kind == resource.kind && it.binding == resource.binding;
+        (image.alias && resource.binding.is_some()).then(|| self.places.iter().find(same))?
+    }
+
+    /// What a resource is, whatever it is called.
+    pub(crate) fn identity(&self, resource: ResourceId) -> ResourceId {
+        self.places.get(resource.0 as usize).map_or(resource, |it| it.identity)
     }
 
     fn find_aliases(&mut self, new: ResourceId) {

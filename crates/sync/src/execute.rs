@@ -109,7 +109,7 @@ impl Executor<'_> {
         let ranges = self.device.ranges(it.resource, &it.region);
         let device = &*self.device;
         let apart = self.instance.as_ref().map_or(&[][..], Instance::apart);
-        let now = self.now(tag, apart);
+        let now = self.now(tag, it.resource, apart);
         let mut conflicts = Vec::new();
         for range in &ranges {
             for (part, state) in device.states.overlapping(range.clone()) {
@@ -162,11 +162,12 @@ impl Executor<'_> {
         let is_write = TABLES.write_column(it.usage).is_some();
         let ranges = self.device.addresses.ranges(it.resource, &it.region);
         let (queue, from) = (self.queue, self.from());
+        let through = self.device.addresses.identity(it.resource);
         for range in ranges {
             self.device.states.update(range, |_, state| {
                 let state = state.get_or_insert_default();
                 if is_write {
-                    state.add_write(queue, tag, it.usage, it.order);
+                    state.add_write(through, queue, tag, it.usage, it.order);
                 } else {
                     state.add_read(queue, tag, it.usage, it.order, from);
                 }
@@ -175,7 +176,7 @@ impl Executor<'_> {
     }
 
     /// Where and how this command is.
-    pub(crate) fn now<'n>(&'n self, tag: Tag, apart: &'n [(Tag, Tag)]) -> Now<'n> {
+    pub(crate) fn now<'n>(&'n self, tag: Tag, resource: ResourceId, apart: &'n [(Tag, Tag)]) -> Now<'n> {
         let clock = &self.device.queues[usize::from(self.queue)].clock;
         let instance = self.instance.as_ref();
         Now {
@@ -186,6 +187,7 @@ impl Executor<'_> {
             instance: instance.map(Instance::ordered_from),
             from: self.from(),
             apart,
+            through: self.device.addresses.identity(resource),
             name: Name::Own,
         }
     }
@@ -237,7 +239,19 @@ impl Executor<'_> {
                 dst_usages: Usages::default(),
             }),
         };
-        First { carry: carry(it.global_usages()), own: carry(it.scope.src_usages), parts: vec![(it.scope.src, tag)] }
+        let own = self.sources(it).into_iter().map(|(through, usages)| (through, carry(usages))).collect();
+        First { carry: carry(it.global_usages()), own, parts: vec![(it.scope.src, tag)] }
+    }
+
+    /// What a dependency makes available of accesses through which resources.
+    fn sources(&self, it: &Element) -> Vec<(ResourceId, Usages)> {
+        match &it.part {
+            None => Vec::new(),
+            Some(Part::Region(resource, _)) => {
+                vec![(self.device.addresses.identity(*resource), it.scope.src_usages)]
+            }
+            Some(Part::Addresses(_, _, sources)) => sources.clone(),
+        }
     }
 
     /// All elements look at what was before the command, and then take effect.
@@ -264,12 +278,14 @@ impl Executor<'_> {
             let Some((resource, ranges)) = self.part(&ready.element) else { continue };
             let aliased = self.device.addresses.aliased(resource, &ranges);
             let (rules, queue, from) = (self.device.rules, self.queue, self.from());
+            let (through, tag) = (self.device.addresses.identity(resource), tag + 1);
             let Device { queues, states, .. } = &mut *self.device;
             let clock = &queues[usize::from(queue)].clock;
-            for (own, theirs) in aliased {
-                let name = Name::Alias { start: own.start, end: own.end };
-                let now = Now { rules, clock, queue, tag: tag + 1, instance: None, from, apart: &[], name };
-                states.update(theirs, |_, state| {
+            let alias = |it: &Range<u64>| Name::Alias { start: it.start, end: it.end };
+            let own = ranges.into_iter().map(|it| (Name::Own, it));
+            for (name, range) in aliased.into_iter().map(|(own, theirs)| (alias(&own), theirs)).chain(own) {
+                let now = Now { rules, clock, queue, tag, instance: None, from, apart: &[], through, name };
+                states.update(range, |_, state| {
                     if let Some(state) = state {
                         state.share_transition(now, &ready.element.scope);
                     }
@@ -282,7 +298,7 @@ impl Executor<'_> {
         let Some((resource, ranges)) = self.part(&ready.element) else { return };
         let mut conflicts: Vec<(Range<u64>, Vec<Conflict>)> = Vec::new();
         let apart = self.instance.as_ref().map_or(&[][..], Instance::apart);
-        let now = self.now(tag + 1, apart);
+        let now = self.now(tag + 1, resource, apart);
         let check = |state: &State, now| state.check_transition(now, &ready.first);
         for range in &ranges {
             for (part, state) in self.device.states.overlapping(range.clone()) {
@@ -303,9 +319,9 @@ impl Executor<'_> {
         let Some((resource, ranges)) = self.part(&ready.element) else { return };
         let aliased = self.device.addresses.aliased(resource, &ranges);
         let (queue, from, instance) = (self.queue, self.from(), self.instance.as_ref().map(Instance::ordered_from));
-        let Device { rules, queues, states, .. } = &mut *self.device;
-        let (rules, clock) = (*rules, &queues[usize::from(queue)].clock);
-        let now = Now { rules, clock, queue, tag: tag + 1, instance, from, apart: &[], name: Name::Own };
+        let Device { rules, queues, states, addresses, .. } = &mut *self.device;
+        let (rules, clock, through) = (*rules, &queues[usize::from(queue)].clock, addresses.identity(resource));
+        let now = Now { rules, clock, queue, tag: tag + 1, instance, from, apart: &[], through, name: Name::Own };
         for range in ranges {
             states.update(range, |_, state| {
                 if ready.element.is_transition {
@@ -331,7 +347,7 @@ impl Executor<'_> {
     fn part(&mut self, element: &Element) -> Option<(ResourceId, Vec<Range<u64>>)> {
         match element.part.as_ref()? {
             Part::Region(resource, region) => Some((*resource, self.device.ranges(*resource, region))),
-            Part::Addresses(resource, range) => Some((*resource, Some(range.clone()).into_iter().collect())),
+            Part::Addresses(resource, range, _) => Some((*resource, Some(range.clone()).into_iter().collect())),
         }
     }
 
@@ -345,20 +361,28 @@ impl Executor<'_> {
         for it in &elements {
             self.part(it);
         }
-        let mut merged: IntervalMap<Option<Merged>> = IntervalMap::default();
+        let mut merged: IntervalMap<Vec<Merged>> = IntervalMap::default();
         for it in elements.extract_if(.., |it| it.part.is_some()) {
             let Some((resource, ranges)) = self.part(&it) else { continue };
+            let through = self.device.addresses.identity(resource);
             for range in ranges {
                 merged.update(range, |_, own| {
-                    let new = Merged { resource, scope: it.scope, is_transition: it.is_transition };
-                    let old = own.take().flatten();
-                    *own = Some(Some(old.map_or(new, |old| old.with(new))));
+                    let new = Merged { resource, through, scope: it.scope, is_transition: it.is_transition };
+                    let all = own.get_or_insert_default();
+                    match all.iter_mut().find(|it| it.through == through) {
+                        Some(old) => *old = old.with(new),
+                        None => all.push(new),
+                    }
                 });
             }
         }
-        for (range, it) in merged.overlapping(0..u64::MAX) {
-            let Some(Merged { resource, scope, is_transition }) = *it else { continue };
-            elements.push(Element { scope, part: Some(Part::Addresses(resource, range)), is_transition });
+        for (range, all) in merged.overlapping(0..u64::MAX) {
+            // They are one dependency: each has what the others make available.
+            let sources: Vec<_> = all.iter().map(|it| (it.through, it.scope.src_usages)).collect();
+            for Merged { resource, scope, is_transition, .. } in all {
+                let part = Some(Part::Addresses(*resource, range.clone(), sources.clone()));
+                elements.push(Element { scope: *scope, part, is_transition: *is_transition });
+            }
         }
         elements
     }
@@ -417,7 +441,9 @@ impl Executor<'_> {
             let set_usages = scope::usages_of(set.stages);
             let carry = |usages: Usages| set.clock.first_scope(set.queue, set.tag, src, usages.and(set_usages));
             first.carry.raise_all(&carry(element.global_usages()));
-            first.own.raise_all(&carry(element.scope.src_usages));
+            for (through, usages) in self.sources(element) {
+                first.own.push((through, carry(usages)));
+            }
             first.parts.push((src, set.tag));
         }
         first
@@ -460,13 +486,15 @@ pub(crate) struct Element {
 /// What a dependency is about, if not everything.
 pub(crate) enum Part {
     Region(ResourceId, Region),
-    Addresses(ResourceId, Range<u64>),
+    /// With what is made available of accesses through which resources.
+    Addresses(ResourceId, Range<u64>, Vec<(ResourceId, Usages)>),
 }
 
-/// Elements of one command that are about the same memory.
+/// Elements of one command that are about the same memory, through one resource.
 #[derive(Clone, Copy)]
 struct Merged {
     resource: ResourceId,
+    through: ResourceId,
     scope: Expanded,
     is_transition: bool,
 }

@@ -20,15 +20,16 @@ impl Device {
         let tag = self.next_tag(Place::Step(step));
         let queue = self.host_queue();
         let ranges = self.ranges(resource, region);
-        let (rules, clock, name) = (self.rules, &self.host_clock, Name::Own);
-        let now = Now { rules, clock, queue, tag, instance: None, from: 0, apart: &[], name };
+        let (through, rules, clock) = (self.addresses.identity(resource), self.rules, &self.host_clock);
+        let name = Name::Own;
+        let now = Now { rules, clock, queue, tag, instance: None, from: 0, apart: &[], through, name };
         let conflicts = self.conflicts(&ranges, now, usage);
         self.report(tag, resource, conflicts);
         for range in ranges {
             self.states.update(range, |_, state| {
                 let state = state.get_or_insert_default();
                 if is_write {
-                    state.add_write(queue, tag, usage, Order::None);
+                    state.add_write(through, queue, tag, usage, Order::None);
                 } else {
                     state.add_read(queue, tag, usage, Order::None, 0);
                 }
@@ -98,8 +99,9 @@ impl Device {
     }
 
     fn keep_presented(&mut self, queue: u8, tag: Tag, image: ResourceId) {
+        let through = self.addresses.identity(image);
         self.states.update(self.addresses.whole(image), |_, state| {
-            state.get_or_insert_default().add_write(queue, tag, PRESENT, Order::None);
+            state.get_or_insert_default().add_write(through, queue, tag, PRESENT, Order::None);
         });
     }
 }

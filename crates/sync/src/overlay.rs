@@ -4,6 +4,8 @@
 //! visible, and *points*: at a tag it became available to some stages. Whether a later stage is reached from there
 //! is asked of the clocks, so later barriers of any kind reach points without touching them.
 
+use lavascope_program::ResourceId;
+
 use crate::clock::{Keys, Tag};
 use crate::scope::{self, Expanded};
 use crate::state::{First, Name, Now};
@@ -13,8 +15,16 @@ use crate::usage::{Stage, Stages, TRANSITION, Usage, Usages};
 pub(crate) struct Overlay {
     visible: Vec<Visible>,
     /// What became visible to the host: on a queue, at a tag, which the host must know of.
-    to_host: Vec<(u8, Tag, Usages)>,
+    to_host: Vec<ToHost>,
     points: Vec<Point>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ToHost {
+    through: ResourceId,
+    queue: u8,
+    tag: Tag,
+    usages: Usages,
 }
 
 /// To what a write is visible.
@@ -23,10 +33,12 @@ struct Visible {
     queue: u8,
     /// The beginning of the subpass in which this holds; zero outside, where it holds from then on.
     from: Tag,
-    usages: Usages,
-    /// By whatever name the memory is accessed, or at some addresses of another resource in it.
-    everywhere: Usages,
+    /// Through this resource; where its addresses are not those of the write, at some of them.
+    through: ResourceId,
     at: Option<(u64, u64)>,
+    usages: Usages,
+    /// Through whatever resource.
+    everywhere: Usages,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,20 +66,23 @@ impl Overlay {
         // The second scope of a layout transition before a subpass begins with the subpass.
         let tag = now.tag.max(from + 1);
         let Expanded { dst: stages, dst_usages, dst_everywhere, .. } = *scope;
-        let (usages, everywhere, at) = match now.name {
-            Name::Own => (dst_usages, dst_everywhere, None),
-            Name::Alias { start, end } => (Usages::default(), dst_usages.union(dst_everywhere), Some((start, end))),
+        let (usages, everywhere) = (dst_usages.union(dst_everywhere), dst_everywhere);
+        let at = match now.name {
+            Name::Own => None,
+            Name::Alias { start, end } => Some((start, end)),
         };
-        match self.visible.iter_mut().find(|it| it.queue == queue && it.from == from && it.at == at) {
+        let key = |it: &Visible| (it.queue, it.from, it.through, it.at);
+        let new = Visible { queue, from, through: now.through, at, usages, everywhere };
+        match self.visible.iter_mut().find(|it| key(it) == key(&new)) {
             Some(own) => {
                 own.usages = own.usages.union(usages);
                 own.everywhere = own.everywhere.union(everywhere);
             }
-            None => self.visible.push(Visible { queue, from, usages, everywhere, at }),
+            None => self.visible.push(new),
         }
         let to_host = usages.and(scope::usages_of(scope::host()));
-        if !to_host.is_empty() {
-            self.to_host.push((queue, tag, to_host));
+        if at.is_none() && !to_host.is_empty() {
+            self.to_host.push(ToHost { through: now.through, queue, tag, usages: to_host });
         }
         // A stage keeps its earliest point: whatever comes after a later one comes after that one too.
         let is_same = |it: &&Point| it.queue == queue && it.from == from && !it.is_itself;
@@ -93,15 +108,18 @@ impl Overlay {
     /// Whether the write is visible to a usage.
     pub(crate) fn is_visible(&self, now: Now<'_>, usage: Usage) -> bool {
         let clock = now.clock;
-        let here = self.visible.iter().filter(|it| now.is_inside(it.queue, it.from)).any(|it| match now.name {
-            Name::Own => it.usages.has(usage),
-            Name::Alias { start, end } => {
-                let is_there = it.at.is_none_or(|at| at.0 <= start && end <= at.1);
-                is_there && it.everywhere.has(usage)
-            }
+        let is_at = |at: (u64, u64)| match now.name {
+            Name::Own => false,
+            Name::Alias { start, end } => at.0 <= start && end <= at.1,
+        };
+        let is_there = |it: &&Visible| now.is_inside(it.queue, it.from) && it.at.is_none_or(is_at);
+        let here = self.visible.iter().filter(is_there).any(|it| {
+            let usages = if it.through == now.through { it.usages } else { it.everywhere };
+            usages.has(usage)
         });
         let knows = |queue: u8, tag| clock.batches.get(&queue).is_some_and(|it| *it >= tag);
-        let to_host = self.to_host.iter().any(|it| it.2.has(usage) && knows(it.0, it.1));
+        let is_through = |it: &&ToHost| it.through == now.through && it.usages.has(usage);
+        let to_host = self.to_host.iter().filter(is_through).any(|it| knows(it.queue, it.tag));
         here || to_host
             || self.points.iter().any(|it| {
                 it.stages.iter().any(|c| match it.is_open() {

@@ -1,6 +1,6 @@
 //! What happened to a range: its last write, and the reads since.
 
-use lavascope_program::HazardKind;
+use lavascope_program::{HazardKind, ResourceId};
 
 use crate::clock::{Carry, Clock, Tag};
 use crate::host::after_present;
@@ -22,6 +22,8 @@ pub(crate) struct State {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Write {
     usage: Usage,
+    /// Through which resource.
+    through: ResourceId,
     queue: u8,
     tag: Tag,
     order: Order,
@@ -50,7 +52,8 @@ pub(crate) struct Now<'a> {
     pub(crate) from: Tag,
     /// Stretches of tags of subpasses that nothing orders before this one.
     pub(crate) apart: &'a [(Tag, Tag)],
-    /// By what name the memory is accessed.
+    /// Through which resource the memory is accessed, and whether by its own addresses.
+    pub(crate) through: ResourceId,
     pub(crate) name: Name,
 }
 
@@ -70,8 +73,8 @@ pub(crate) enum Name {
 pub(crate) struct First {
     /// What it has of everything.
     pub(crate) carry: Carry,
-    /// What it has of the resource that it names, in addition.
-    pub(crate) own: Carry,
+    /// What it has in addition of accesses through the resource that it names; in version 1, through each of them.
+    pub(crate) own: Vec<(ResourceId, Carry)>,
     /// The stages that it begins with, and up to when: one for a barrier, one for each event of a wait.
     pub(crate) parts: Vec<(Stages, Tag)>,
 }
@@ -223,21 +226,21 @@ impl State {
         self.reads.push(read);
     }
 
-    pub(crate) fn add_write(&mut self, queue: u8, tag: Tag, usage: Usage, order: Order) {
+    pub(crate) fn add_write(&mut self, through: ResourceId, queue: u8, tag: Tag, usage: Usage, order: Order) {
         let is_first = self.write.as_ref().is_none_or(|it| it.tag != tag);
         if is_first {
             self.reads.clear();
             self.more_writes.clear();
-            self.write = Some(Write { usage, queue, tag, order, overlay: None });
-        } else if self.writes().all(|it| it.usage != usage) || usage == TRANSITION_WRITE {
-            self.more_writes.push(Write { usage, queue, tag, order, overlay: None });
+            self.write = Some(Write { usage, through, queue, tag, order, overlay: None });
+        } else if self.writes().all(|it| (it.usage, it.through) != (usage, through)) || usage == TRANSITION_WRITE {
+            self.more_writes.push(Write { usage, through, queue, tag, order, overlay: None });
         }
     }
 
     /// The barrier's own write, from which its second scope begins. It is available by itself, so whatever comes after
     /// transitions comes after it.
     pub(crate) fn add_transition(&mut self, now: Now<'_>, scope: &Expanded) {
-        self.add_write(now.queue, now.tag, TRANSITION_WRITE, Order::None);
+        self.add_write(now.through, now.queue, now.tag, TRANSITION_WRITE, Order::None);
         if let Some(write) = self.more_writes.last_mut().or(self.write.as_mut()) {
             write.overlay(now, scope);
             write.overlay.get_or_insert_default().add_itself(now);
@@ -315,7 +318,9 @@ impl Write {
 
     /// Whether the first scope of a dependency on this range has this write.
     fn is_in_scope(&self, now: Now<'_>, first: &First) -> bool {
-        let is_direct = now.name == Name::Own && first.own.has_available(self.queue, self.usage, self.tag);
+        let is_own = |it: &&(ResourceId, Carry)| it.0 == self.through;
+        let has = |it: &(ResourceId, Carry)| it.1.has_available(self.queue, self.usage, self.tag);
+        let is_direct = now.name == Name::Own && first.own.iter().filter(is_own).any(has);
         is_direct
             || first.carry.has_available(self.queue, self.usage, self.tag)
             || self.overlay.as_ref().is_some_and(|it| it.reaches(now, first))

@@ -12,7 +12,7 @@ use super::{
     machine::Machine,
     masks::{self, EVERY_STAGE, TRANSITION},
     rendering::Instance,
-    trace::{Accesses, Dependency, END, Line, Op, Role, Scope, Time},
+    trace::{Accesses, Dependency, END, Line, Op, Part, Role, Scope, Time},
 };
 
 /// Where commands are executed.
@@ -179,11 +179,14 @@ impl<'p> Machine<'p> {
         let common = (!is_alone).then(|| self.add_inside(environment, shared.clone()));
         for (index, element) in elements.iter().enumerate() {
             let (target, half) = self.target(environment.queue, &element.what);
-            let cells = target.map(|(resource, region)| self.cells.numbers(resource, region));
+            let part = target.map(|(resource, region)| Part {
+                cells: self.cells.numbers(resource, region),
+                through: self.cells.compatible(resource),
+            });
             let accesses = |stages: u64, access: u64| Accesses::Some {
                 stages: masks::expand_stages(stages, flags),
                 access: masks::expand_access(access),
-                cells: cells.clone(),
+                cells: part.clone(),
             };
             let available = accesses(stages.first, element.scope.src_access);
             let visible = accesses(stages.second, element.scope.dst_access);
@@ -199,7 +202,8 @@ impl<'p> Machine<'p> {
             let is_access = half != Half::Neither || is_transition(&element.what);
             if let Some((resource, _)) = target.filter(|_| is_access) {
                 let index = first_index + index;
-                let op = transition(environment, (place, time), index, resource, cells.unwrap_or_default());
+                let op =
+                    transition(environment, (place, time), index, resource, part.map_or(Vec::new(), |it| it.cells));
                 self.trace.ops.push(Op { role: Role::Transition { after: vec![number], before: vec![number] }, ..op });
             }
         }

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use lavascope_program::{Found, Program};
-use lavascope_scenario::run;
+use lavascope_scenario::{parse, run};
+use lavascope_sim::hazard::{OracleRules, compare, find_hazards};
 
 /// The scenarios of a folder, by name.
 fn scenarios(folder: &str) -> Vec<(String, String)> {
@@ -27,6 +28,18 @@ fn judge(folder: &str, check: impl Fn(&Program) -> Vec<Found>) {
     assert!(wrong.is_empty(), "{} scenarios are judged otherwise\n{}", wrong.len(), wrong.join("\n\n"));
 }
 
+/// What the oracle says otherwise than the engine.
+fn disagreements(folder: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (name, text) in scenarios(folder) {
+        let program = parse(&text).expect("a scenario").program;
+        let verdicts = find_hazards(&program, OracleRules::CONTRACT).verdicts;
+        let found = compare(&program, &verdicts, &lavascope_sync::check);
+        wrong.extend(found.map(|it| format!("{name}: {it}")));
+    }
+    wrong
+}
+
 /// A test for each folder, spelled out so that the ledger of the seed documents can name it.
 macro_rules! folders {
     ($(#[test] fn $name:ident();)*) => {
@@ -34,6 +47,12 @@ macro_rules! folders {
         fn $name() {
             judge(stringify!($name), lavascope_sync::check);
         })*
+
+        #[test]
+        fn the_oracle_agrees() {
+            let wrong: Vec<String> = [$(stringify!($name)),*].into_iter().flat_map(disagreements).collect();
+            assert!(wrong.is_empty(), "{} scenarios\n{}", wrong.len(), wrong.join("\n"));
+        }
 
         #[test]
         fn every_folder_is_here() {

@@ -570,7 +570,9 @@ impl<'t> Follower<'t> {
             && self.at.subpass == self.prior.subpass
             && order::is_ordered((self.prior.usage, self.prior.order), (self.at.usage, self.at.order));
         let is_apart = is_inside_one_instance && self.prior.subpass.is_some_and(|it| self.at.apart.contains(&it));
-        let is_covered = self.is_forgotten || self.is_implicit() || !is_apart && (is_ordered || self.is_safe());
+        // Layout transitions come after the dependencies of other subpasses too.
+        let is_alone = is_apart && self.at.role != Role::Transition;
+        let is_covered = self.is_forgotten || self.is_implicit() || !is_alone && (is_ordered || self.is_safe());
         Followed { operations: self.operations, is_ordered, is_inside_one_instance, is_apart, is_covered }
     }
 

@@ -38,6 +38,8 @@ struct Placed {
     /// Of an image.
     layout: Layout,
     binding: Option<Binding>,
+    /// The first of its compatible aliases, which are all one.
+    identity: ResourceId,
     /// Whether there is a range for each component, one behind the other.
     has_planes: bool,
     /// Resources in the same memory whose addresses say nothing about this one's.
@@ -73,9 +75,10 @@ const MEMORY_SIZE: u64 = 1 << 40;
 impl Addresses {
     pub(crate) fn add(&mut self, resource: &Resource) -> ResourceId {
         let base = match (&resource.kind, resource.binding) {
-            (ResourceKind::Image(image), binding) if image.tiling == Tiling::Optimal => {
-                self.compatible(image, binding).unwrap_or_else(|| self.allocate(texels(image)))
-            }
+            (ResourceKind::Image(image), _) if image.tiling == Tiling::Optimal => match self.compatible(resource) {
+                Some(same) => same.base,
+                None => self.allocate(texels(image)),
+            },
             (_, Some(binding)) => self.memory(binding.memory) + binding.offset,
             (ResourceKind::Buffer { size }, None) => self.allocate(*size),
             (ResourceKind::Image(image), None) => self.allocate(texels(image) * texel_size(image)),
@@ -85,6 +88,7 @@ impl Addresses {
             kind: resource.kind.clone(),
             layout: Layout::new(&resource.kind),
             binding: resource.binding,
+            identity: self.compatible(resource).map_or(self.next_id(), |it| it.identity),
             has_planes: false,
             aliases: Vec::new(),
             is_gone: false,
@@ -94,17 +98,18 @@ impl Addresses {
         id
     }
 
+    /// The id of what is added next.
+    fn next_id(&self) -> ResourceId {
+        self.free.last().copied().unwrap_or(ResourceId(self.places.len() as u32))
+    }
+
     fn put(&mut self, placed: Placed) -> ResourceId {
+        let id = self.next_id();
         match self.free.pop() {
-            Some(id) => {
-                self.places[id.0 as usize] = placed;
-                id
-            }
-            None => {
-                self.places.push(placed);
-                ResourceId(self.places.len() as u32 - 1)
-            }
+            Some(id) => self.places[id.0 as usize] = placed,
+            None => self.places.push(placed),
         }
+        id
     }
 
     /// A resource is no more; its id may be given to another.
@@ -156,11 +161,17 @@ impl Addresses {
         memory.flat_map(move |it| it.bound.overlapping(range_of(binding))).flat_map(|it| it.1).copied()
     }
 
-    /// The base of an image that is the same one under another name.
-    fn compatible(&self, image: &Image, binding: Option<Binding>) -> Option<u64> {
-        let binding = binding.filter(|_| image.alias)?;
-        let same = |it: &&Placed| it.kind == ResourceKind::Image(*image) && it.binding == Some(binding);
-        self.bound(binding).map(|it| &self.places[it.0 as usize]).find(same).map(|it| it.base)
+    /// An image that is the same one under another name.
+    fn compatible(&self, resource: &Resource) -> Option<&Placed> {
+        let (ResourceKind::Image(image), Some(binding)) = (&resource.kind, resource.binding) else { return None };
+        let same = |it: &&Placed| it.kind == resource.kind && it.binding == resource.binding;
+        image.alias.then(|| self.bound(binding).map(|it| &self.places[it.0 as usize]).find(same)).flatten()
+    }
+
+    /// What a resource is, whatever it is called.
+    #[inline]
+    pub(crate) fn identity(&self, resource: ResourceId) -> ResourceId {
+        self.places.get(resource.0 as usize).map_or(resource, |it| it.identity)
     }
 
     /// Finds what shares memory with a new resource in a way that cannot be compared.

@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use lavascope_base::IntervalMap;
 use lavascope_program::{
-    Access, At, Barrier, Batch, Command, CommandBufferId, Dependency, Region, RenderPass, ResourceId, Scope, SetEvent,
-    WaitEvents, What,
+    Access, At, Barrier, Batch, Command, CommandBufferId, Dependency, Ownership, Region, RenderPass, ResourceId, Scope,
+    SetEvent, WaitEvents, What,
 };
 
-use crate::clock::{Carry, Clock, Keys, Stretch, Tag};
+use crate::clock::{Clock, Keys, Stretch, Tag};
 use crate::device::{Device, SetAt, Timeline};
 use crate::order::Order;
 use crate::prepare::{PlanKind, Prepared, Spot, group_len};
@@ -127,12 +127,13 @@ impl Executor<'_> {
     fn check_and_keep(&mut self, tag: Tag, spots: &[Spot], is_smooth: bool) -> bool {
         let Executor { device, queue, instance, .. } = self;
         let Device { rules, queues, states, addresses, .. } = &mut **device;
-        let now = now(*rules, &queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag);
+        let clock = &queues[usize::from(*queue)].clock;
+        let mut now = now(*rules, clock, *queue, instance.as_ref(), tag, ResourceId(0));
         let mut rest = spots;
         while let Some(spot) = rest.first() {
             let range = &spot.range;
             let (group, others) = rest.split_at(group_len(rest));
-            rest = others;
+            (rest, now.through) = (others, spot.through);
             if group.iter().any(|it| addresses.has_aliases(it.resource)) {
                 return false;
             }
@@ -164,9 +165,10 @@ impl Executor<'_> {
     fn check_then_keep(&mut self, tag: Tag, spots: &[Spot]) -> bool {
         let Executor { device, queue, instance, .. } = self;
         let Device { rules, queues, states, addresses, .. } = &mut **device;
-        let now = now(*rules, &queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag);
+        let clock = &queues[usize::from(*queue)].clock;
+        let now = |through| now(*rules, clock, *queue, instance.as_ref(), tag, through);
         for spot in spots {
-            let by = spot.by(*queue);
+            let (by, now) = (spot.by(*queue), now(spot.through));
             let is_bad = |(_, state): (_, &State)| state.conflicts(now, by);
             if addresses.has_aliases(spot.resource) || states.overlapping(spot.range.clone()).any(is_bad) {
                 return false;
@@ -175,7 +177,7 @@ impl Executor<'_> {
         // Writes first, so that reads of the same command stay known beside them.
         for is_write in [true, false] {
             for spot in spots.iter().filter(|it| TABLES.write_column(it.usage).is_some() == is_write) {
-                let by = spot.by(*queue);
+                let (by, now) = (spot.by(*queue), now(spot.through));
                 states.update(spot.range.clone(), |_, state| state.get_or_insert_default().add(by, now));
             }
         }
@@ -199,7 +201,7 @@ impl Executor<'_> {
     fn check(&mut self, tag: Tag, it: &Use<'_>) {
         let ranges = self.device.ranges(it.resource, &it.region);
         let device = &*self.device;
-        let now = self.now(tag);
+        let now = self.now(tag, it.resource);
         let mut conflicts = Vec::new();
         for range in &ranges {
             for (part, state) in device.states.overlapping(range.clone()) {
@@ -252,17 +254,19 @@ impl Executor<'_> {
         let ranges = self.device.addresses.ranges(it.resource, &it.region);
         let by = By { usage: it.usage, queue: self.queue, order: it.order };
         let Executor { device, queue, instance, .. } = self;
-        let Device { rules, queues, states, .. } = &mut **device;
-        let now = now(*rules, &queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag);
+        let Device { rules, queues, states, addresses, .. } = &mut **device;
+        let through = addresses.identity(it.resource);
+        let now = now(*rules, &queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag, through);
         for range in ranges {
             states.update(range, |_, state| state.get_or_insert_default().add(by, now));
         }
     }
 
     /// Where and how this command is.
-    pub(crate) fn now(&self, tag: Tag) -> Now<'_> {
+    pub(crate) fn now(&self, tag: Tag, resource: ResourceId) -> Now<'_> {
         let clock = &self.device.queues[usize::from(self.queue)].clock;
-        now(self.device.rules, clock, self.queue, self.instance.as_ref(), tag)
+        let through = self.device.addresses.identity(resource);
+        now(self.device.rules, clock, self.queue, self.instance.as_ref(), tag, through)
     }
 
     /// Before this tag nothing is directly in the first scope of a barrier.
@@ -312,8 +316,19 @@ impl Executor<'_> {
                 dst_usages: Usages::default(),
             }),
         };
-        let own = if it.part.is_some() { carry(it.scope.src_usages) } else { Carry::default() };
+        let own = self.sources(it).into_iter().map(|(through, usages)| (through, carry(usages))).collect();
         First { carry: carry(it.global_usages()), own, parts: vec![(it.scope.src, tag)] }
+    }
+
+    /// What a dependency makes available of accesses through which resources.
+    fn sources(&self, it: &Element) -> Vec<(ResourceId, Usages)> {
+        match &it.part {
+            None => Vec::new(),
+            Some(Part::Region(resource, _)) => {
+                vec![(self.device.addresses.identity(*resource), it.scope.src_usages)]
+            }
+            Some(Part::Addresses(_, _, sources)) => sources.clone(),
+        }
     }
 
     /// All elements look at what was before the command, and then take effect.
@@ -336,17 +351,19 @@ impl Executor<'_> {
     /// A barrier of version 1 is one dependency: what one of its elements writes by changing a layout is visible to what
     /// another asks for by another name of the same memory.
     fn share_transitions(&mut self, tag: Tag, elements: &[Ready]) {
-        for ready in elements.iter().filter(|it| !it.element.is_transition) {
+        for ready in elements {
             let Some((resource, ranges)) = self.part(&ready.element) else { continue };
             let aliased = self.device.addresses.aliased(resource, &ranges);
             let (rules, queue, from) = (self.device.rules, self.queue, self.from());
+            let (through, tag) = (self.device.addresses.identity(resource), tag + 1);
             let Device { queues, states, .. } = &mut *self.device;
             let clock = &queues[usize::from(queue)].clock;
-            for (own, theirs) in aliased {
-                let name = Name::Alias { start: own.start, end: own.end };
-                let now = Now { rules, clock, queue, tag: tag + 1, instance: None, from, apart: &[], name };
+            let alias = |it: &Range<u64>| Name::Alias { start: it.start, end: it.end };
+            let own = ranges.into_iter().map(|it| (Name::Own, it));
+            for (name, range) in aliased.into_iter().map(|(own, theirs)| (alias(&own), theirs)).chain(own) {
+                let now = Now { rules, clock, queue, tag, instance: None, from, apart: &[], through, name };
                 let mut shared = Shared::default();
-                states.update(theirs, |_, state| {
+                states.update(range, |_, state| {
                     if let Some(state) = state {
                         state.share_transition(now, &ready.element.scope, &mut shared);
                     }
@@ -358,7 +375,7 @@ impl Executor<'_> {
     pub(crate) fn check_transition(&mut self, tag: Tag, ready: &Ready) {
         let Some((resource, ranges)) = self.part(&ready.element) else { return };
         let mut conflicts: Vec<(Range<u64>, Vec<Conflict>)> = Vec::new();
-        let now = self.now(tag + 1);
+        let now = self.now(tag + 1, resource);
         let check = |state: &State, now| state.check_transition(now, &ready.first);
         for range in &ranges {
             for (part, state) in self.device.states.overlapping(range.clone()) {
@@ -379,9 +396,9 @@ impl Executor<'_> {
         let Some((resource, ranges)) = self.part(&ready.element) else { return };
         let aliased = self.device.addresses.aliased(resource, &ranges);
         let (queue, from, instance) = (self.queue, self.from(), self.instance.as_ref().map(Instance::ordered_from));
-        let Device { rules, queues, states, .. } = &mut *self.device;
-        let (rules, clock) = (*rules, &queues[usize::from(queue)].clock);
-        let now = Now { rules, clock, queue, tag: tag + 1, instance, from, apart: &[], name: Name::Own };
+        let Device { rules, queues, states, addresses, .. } = &mut *self.device;
+        let (rules, clock, through) = (*rules, &queues[usize::from(queue)].clock, addresses.identity(resource));
+        let now = Now { rules, clock, queue, tag: tag + 1, instance, from, apart: &[], through, name: Name::Own };
         let mut shared = Shared::default();
         for range in ranges {
             states.update(range, |_, state| {
@@ -409,7 +426,7 @@ impl Executor<'_> {
     fn part(&mut self, element: &Element) -> Option<(ResourceId, Vec<Range<u64>>)> {
         match element.part.as_ref()? {
             Part::Region(resource, region) => Some((*resource, self.device.ranges(*resource, region))),
-            Part::Addresses(resource, range) => Some((*resource, Some(range.clone()).into_iter().collect())),
+            Part::Addresses(resource, range, _) => Some((*resource, Some(range.clone()).into_iter().collect())),
         }
     }
 
@@ -423,20 +440,28 @@ impl Executor<'_> {
         for it in &elements {
             self.part(it);
         }
-        let mut merged: IntervalMap<Option<Merged>> = IntervalMap::default();
+        let mut merged: IntervalMap<Vec<Merged>> = IntervalMap::default();
         for it in elements.extract_if(.., |it| it.part.is_some()) {
             let Some((resource, ranges)) = self.part(&it) else { continue };
+            let through = self.device.addresses.identity(resource);
             for range in ranges {
                 merged.update(range, |_, own| {
-                    let new = Merged { resource, scope: it.scope, is_transition: it.is_transition };
-                    let old = own.take().flatten();
-                    *own = Some(Some(old.map_or(new, |old| old.with(new))));
+                    let new = Merged { resource, through, scope: it.scope, is_transition: it.is_transition };
+                    let all = own.get_or_insert_default();
+                    match all.iter_mut().find(|it| it.through == through) {
+                        Some(old) => *old = old.with(new),
+                        None => all.push(new),
+                    }
                 });
             }
         }
-        for (range, it) in merged.overlapping(0..u64::MAX) {
-            let Some(Merged { resource, scope, is_transition }) = *it else { continue };
-            elements.push(Element { scope, part: Some(Part::Addresses(resource, range)), is_transition });
+        for (range, all) in merged.overlapping(0..u64::MAX) {
+            // They are one dependency: each has what the others make available.
+            let sources: Vec<_> = all.iter().map(|it| (it.through, it.scope.src_usages)).collect();
+            for Merged { resource, scope, is_transition, .. } in all {
+                let part = Some(Part::Addresses(*resource, range.clone(), sources.clone()));
+                elements.push(Element { scope: *scope, part, is_transition: *is_transition });
+            }
         }
         elements
     }
@@ -495,7 +520,9 @@ impl Executor<'_> {
             let set_usages = scope::usages_of(set.stages);
             let carry = |usages: Usages| set.clock.first_scope(set.queue, set.tag, src, usages.and(set_usages));
             first.carry.raise_all(&carry(element.global_usages()));
-            first.own.raise_all(&carry(element.scope.src_usages));
+            for (through, usages) in self.sources(element) {
+                first.own.push((through, carry(usages)));
+            }
             first.parts.push((src, set.tag));
         }
         first
@@ -513,9 +540,17 @@ fn add_all(state: &mut State, spots: &[Spot], queue: u8, now: Now<'_>) {
     }
 }
 
-fn now<'n>(rules: Rules, clock: &'n Clock, queue: u8, instance: Option<&'n Instance>, tag: Tag) -> Now<'n> {
+fn now<'n>(
+    rules: Rules,
+    clock: &'n Clock,
+    queue: u8,
+    instance: Option<&'n Instance>,
+    tag: Tag,
+    through: ResourceId,
+) -> Now<'n> {
     Now {
         rules,
+        through,
         clock,
         queue,
         tag,
@@ -562,13 +597,15 @@ pub(crate) struct Element {
 /// What a dependency is about, if not everything.
 pub(crate) enum Part {
     Region(ResourceId, Region),
-    Addresses(ResourceId, Range<u64>),
+    /// With what is made available of accesses through which resources.
+    Addresses(ResourceId, Range<u64>, Vec<(ResourceId, Usages)>),
 }
 
-/// Elements of one command that are about the same memory.
+/// Elements of one command that are about the same memory, through one resource.
 #[derive(Clone, Copy)]
 struct Merged {
     resource: ResourceId,
+    through: ResourceId,
     scope: Expanded,
     is_transition: bool,
 }
@@ -587,6 +624,24 @@ impl Merged {
     }
 }
 
+/// Which half of a transfer between queue families a queue executes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Half {
+    Release,
+    Acquire,
+}
+
+impl Half {
+    fn of(ownership: &Ownership, family: u32) -> Option<Half> {
+        if ownership.src_family == ownership.dst_family {
+            return None;
+        }
+        let is_release = ownership.src_family == family;
+        let half = if is_release { Half::Release } else { Half::Acquire };
+        (is_release || ownership.dst_family == family).then_some(half)
+    }
+}
+
 /// With what its first scope hands on.
 pub(crate) struct Ready {
     pub(crate) first: First,
@@ -600,33 +655,44 @@ impl Element {
     }
 }
 
-/// Of a transfer between queue families each queue sees one half: the release comes after something, the acquire
-/// before something, and both are accesses themselves.
-fn element(dependency: &Dependency, mut scope: Expanded, family: u32) -> Element {
+/// Of a transfer between queue families each queue sees one half: nothing is visible after the release, nothing
+/// available before the acquire.
+fn limit_to_half(dependency: &Dependency, scope: &mut Expanded, family: u32) -> Option<Half> {
+    let What::Ownership { ownership, .. } = &dependency.what else { return None };
+    let half = Half::of(ownership, family)?;
+    match half {
+        Half::Release => scope.dst_usages = Usages::default(),
+        Half::Acquire => scope.src_usages = Usages::default(),
+    }
+    Some(half)
+}
+
+/// Both halves of a transfer are accesses themselves.
+fn element(dependency: &Dependency, scope: Expanded, family: u32) -> Element {
     let (part, is_transition) = match &dependency.what {
         What::Memory => (None, false),
         What::Resource { resource, region } => (Some(Part::Region(*resource, region.clone())), false),
         What::Transition { resource, region } => (Some(Part::Region(*resource, region.clone())), true),
         What::Ownership { resource, region, ownership } => {
-            let is_half = ownership.src_family != ownership.dst_family;
-            let is_release = is_half && ownership.src_family == family;
-            let is_acquire = is_half && !is_release && ownership.dst_family == family;
-            if is_release {
-                (scope.dst, scope.dst_usages) = (Stages::default(), Usages::default());
-            }
-            if is_acquire {
-                (scope.src, scope.src_usages) = (Stages::default(), Usages::default());
-            }
-            let is_access = is_release || is_acquire || ownership.is_transition;
+            let is_access = Half::of(ownership, family).is_some() || ownership.is_transition;
             (Some(Part::Region(*resource, region.clone())), is_access)
         }
     };
     Element { scope, part, is_transition }
 }
 
-/// Version 2: each dependency stands for itself.
+/// Version 2: each dependency stands for itself, and of a transfer each half also for its one scope only.
 fn expanded(dependencies: &[Dependency], queue: &mut Timeline) -> Vec<Element> {
-    dependencies.iter().map(|it| element(it, queue.expand(it.scope), queue.family)).collect()
+    let of = |it: &Dependency| {
+        let mut scope = queue.expand(it.scope);
+        match limit_to_half(it, &mut scope, queue.family) {
+            Some(Half::Release) => scope.dst = Stages::default(),
+            Some(Half::Acquire) => scope.src = Stages::default(),
+            None => {}
+        }
+        element(it, scope, queue.family)
+    };
+    dependencies.iter().map(of).collect()
 }
 
 /// Version 1: the command is one dependency. Its stages are those of the command, and what any element makes
@@ -643,6 +709,7 @@ fn united(dependencies: &[Dependency], src_stages: u64, dst_stages: u64, queue: 
     let mut elements = vec![Element { scope: global, part: None, is_transition: false }];
     for it in dependencies.iter().filter(|it| it.what != What::Memory) {
         let mut scope = of(it.scope);
+        limit_to_half(it, &mut scope, family);
         scope.src_usages = scope.src_usages.union(global.src_usages);
         scope.dst_usages = scope.dst_usages.union(global.dst_usages);
         (scope.src_everywhere, scope.dst_everywhere) = (global.src_usages, global.dst_usages);

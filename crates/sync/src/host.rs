@@ -20,12 +20,13 @@ impl Device {
         let tag = self.step_tag(step);
         let queue = self.host_queue();
         let ranges = self.ranges(resource, region);
-        let (rules, clock, name) = (self.rules, &self.host_clock, Name::Own);
-        let now = Now { rules, clock, queue, tag, instance: None, from: 0, apart: &[], name };
+        let (through, rules, clock) = (self.addresses.identity(resource), self.rules, &self.host_clock);
+        let name = Name::Own;
+        let now = Now { rules, clock, queue, tag, instance: None, from: 0, apart: &[], through, name };
         let conflicts = self.conflicts(&ranges, now, usage);
         self.report(tag, resource, conflicts);
         let Device { host_clock: clock, states, .. } = self;
-        let now = Now { rules, clock, queue, tag, instance: None, from: 0, apart: &[], name: Name::Own };
+        let now = Now { rules, clock, queue, tag, instance: None, from: 0, apart: &[], through, name };
         for range in ranges {
             let by = By { usage, queue, order: Order::None };
             states.update(range, |_, state| state.get_or_insert_default().add(by, now));
@@ -94,9 +95,10 @@ impl Device {
     }
 
     fn keep_presented(&mut self, queue: u8, tag: Tag, image: ResourceId) {
+        let through = self.addresses.identity(image);
         self.states.update(self.addresses.whole(image), |_, state| {
             let by = By { usage: PRESENT, queue, order: Order::None };
-            state.get_or_insert_default().add_write(by, tag);
+            state.get_or_insert_default().add_write(by, through, tag);
         });
     }
 }

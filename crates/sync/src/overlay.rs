@@ -4,6 +4,8 @@
 //! visible, and *points*: at a tag it became available to some stages. Whether a later stage is reached from there
 //! is asked of the clocks, so later barriers of any kind reach points without touching them.
 
+use lavascope_program::ResourceId;
+
 use crate::clock::{Keys, Tag};
 use crate::scope::{self, Expanded};
 use crate::state::{First, Name, Now};
@@ -18,21 +20,40 @@ pub(crate) struct Overlay {
     rest: Option<Box<Rest>>,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ToHost {
+    through: ResourceId,
+    queue: u8,
+    tag: Tag,
+    usages: Usages,
+}
+
 /// To what a write is visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Visible {
     queue: u8,
     /// The beginning of the subpass in which this holds; zero outside, where it holds from then on.
     from: Tag,
+    /// Through this resource.
+    through: ResourceId,
     usages: Usages,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Rest {
     /// What became visible to the host: on a queue, at a tag, which the host must know of.
-    to_host: Vec<(u8, Tag, Usages)>,
-    /// Visible by whatever name the memory is accessed, or at some addresses of another resource in it.
-    elsewhere: Vec<(Visible, Option<(u64, u64)>)>,
+    to_host: Vec<ToHost>,
+    elsewhere: Vec<Elsewhere>,
+}
+
+/// What is visible otherwise than through one resource by the addresses of the write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Elsewhere {
+    visible: Visible,
+    /// Where its addresses are not those of the write, at some of them.
+    at: Option<(u64, u64)>,
+    /// Through whatever resource.
+    is_any: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,21 +81,25 @@ impl Overlay {
         // The second scope of a layout transition before a subpass begins with the subpass.
         let tag = now.tag.max(from + 1);
         let Expanded { dst: stages, dst_usages, dst_everywhere, .. } = *scope;
-        let (usages, everywhere, at) = match now.name {
-            Name::Own => (dst_usages, dst_everywhere, None),
-            Name::Alias { start, end } => (Usages::default(), dst_usages.union(dst_everywhere), Some((start, end))),
+        let (usages, everywhere) = (dst_usages.union(dst_everywhere), dst_everywhere);
+        let at = match now.name {
+            Name::Own => None,
+            Name::Alias { start, end } => Some((start, end)),
         };
-        match self.visible.iter_mut().find(|it| it.queue == queue && it.from == from) {
-            Some(own) => own.usages = own.usages.union(usages),
-            None if usages.is_empty() => {}
-            None => push(&mut self.visible, Visible { queue, from, usages }),
+        let new = Visible { queue, from, through: now.through, usages };
+        if at.is_none() {
+            self.add_visible(new);
+        } else {
+            self.rest.get_or_insert_default().add_elsewhere(Elsewhere { visible: new, at, is_any: false });
         }
         if !everywhere.is_empty() {
-            self.rest.get_or_insert_default().add_elsewhere(Visible { queue, from, usages: everywhere }, at);
+            let visible = Visible { usages: everywhere, ..new };
+            self.rest.get_or_insert_default().add_elsewhere(Elsewhere { visible, at, is_any: true });
         }
         let to_host = usages.and(scope::usages_of(scope::host()));
-        if !to_host.is_empty() {
-            self.rest.get_or_insert_default().add_to_host(queue, tag, to_host);
+        if at.is_none() && !to_host.is_empty() {
+            let new = ToHost { through: now.through, queue, tag, usages: to_host };
+            self.rest.get_or_insert_default().add_to_host(new);
         }
         // A stage keeps its earliest point: whatever comes after a later one comes after that one too.
         let is_same = |it: &&Point| it.queue == queue && it.from == from && !it.is_itself;
@@ -93,28 +118,41 @@ impl Overlay {
         push(&mut self.points, Point { queue, from, tag, stages, is_itself: true });
     }
 
-    fn elsewhere(&self) -> &[(Visible, Option<(u64, u64)>)] {
+    fn add_visible(&mut self, new: Visible) {
+        let key = |it: &Visible| (it.queue, it.from, it.through);
+        match self.visible.iter_mut().find(|it| key(it) == key(&new)) {
+            Some(own) => own.usages = own.usages.union(new.usages),
+            None if new.usages.is_empty() => {}
+            None => push(&mut self.visible, new),
+        }
+    }
+
+    fn elsewhere(&self) -> &[Elsewhere] {
         self.rest.as_ref().map_or(&[][..], |it| &it.elsewhere)
     }
 
     /// Where visibility by another name begins or ends.
     pub(crate) fn cuts(&self) -> impl Iterator<Item = u64> {
-        self.elsewhere().iter().filter_map(|it| it.1).flat_map(|it| [it.0, it.1])
+        self.elsewhere().iter().filter_map(|it| it.at).flat_map(|it| [it.0, it.1])
     }
 
     /// Whether the write is visible to a usage.
     pub(crate) fn is_visible(&self, now: Now<'_>, usage: Usage) -> bool {
         let clock = now.clock;
-        let is_here = |it: &Visible| now.is_inside(it.queue, it.from) && it.usages.has(usage);
-        let here = match now.name {
-            Name::Own => self.visible.iter().any(is_here),
-            Name::Alias { start, end } => {
-                self.elsewhere().iter().any(|(it, at)| at.is_none_or(|at| at.0 <= start && end <= at.1) && is_here(it))
-            }
+        let is_at = |at: (u64, u64)| match now.name {
+            Name::Own => false,
+            Name::Alias { start, end } => at.0 <= start && end <= at.1,
         };
+        let is_there = |it: &Visible| now.is_inside(it.queue, it.from) && it.usages.has(usage);
+        let here = self.visible.iter().any(|it| it.through == now.through && is_there(it))
+            || self.elsewhere().iter().any(|it| {
+                let is_through = it.is_any || it.visible.through == now.through;
+                is_through && it.at.is_none_or(is_at) && is_there(&it.visible)
+            });
         let knows = |queue: u8, tag| clock.batches.get(&queue).is_some_and(|it| *it >= tag);
+        let is_through = |it: &&ToHost| it.through == now.through && it.usages.has(usage);
         let to_host = self.rest.as_ref().map_or(&[][..], |it| &it.to_host);
-        let to_host = to_host.iter().any(|it| it.2.has(usage) && knows(it.0, it.1));
+        let to_host = to_host.iter().filter(is_through).any(|it| knows(it.queue, it.tag));
         here || to_host
             || self.points.iter().any(|it| {
                 it.stages.iter().any(|c| match it.is_open() {
@@ -153,21 +191,21 @@ impl Overlay {
 }
 
 impl Rest {
-    fn add_elsewhere(&mut self, new: Visible, at: Option<(u64, u64)>) {
-        let is_same = |it: &&mut (Visible, _)| (it.0.queue, it.0.from, it.1) == (new.queue, new.from, at);
-        match self.elsewhere.iter_mut().find(is_same) {
-            Some(own) => own.0.usages = own.0.usages.union(new.usages),
-            None => self.elsewhere.push((new, at)),
+    fn add_elsewhere(&mut self, new: Elsewhere) {
+        let key = |it: &Elsewhere| (it.visible.queue, it.visible.from, it.visible.through, it.at, it.is_any);
+        match self.elsewhere.iter_mut().find(|it| key(it) == key(&new)) {
+            Some(own) => own.visible.usages = own.visible.usages.union(new.visible.usages),
+            None => self.elsewhere.push(new),
         }
     }
 
     /// Whoever knows of a later one knows of the earlier.
-    fn add_to_host(&mut self, queue: u8, tag: Tag, usages: Usages) {
-        let known = self.to_host.iter().filter(|it| it.0 == queue && it.1 <= tag);
-        let known = known.fold(Usages::default(), |all, it| all.union(it.2));
-        let new = usages.and_not(known);
-        if !new.is_empty() {
-            self.to_host.push((queue, tag, new));
+    fn add_to_host(&mut self, new: ToHost) {
+        let is_known = |it: &&ToHost| (it.through, it.queue) == (new.through, new.queue) && it.tag <= new.tag;
+        let known = self.to_host.iter().filter(is_known).fold(Usages::default(), |all, it| all.union(it.usages));
+        let usages = new.usages.and_not(known);
+        if !usages.is_empty() {
+            self.to_host.push(ToHost { usages, ..new });
         }
     }
 }

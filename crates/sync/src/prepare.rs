@@ -25,6 +25,8 @@ pub struct Prepared {
 pub(crate) struct Spot {
     pub(crate) range: Range<u64>,
     pub(crate) resource: ResourceId,
+    /// What the resource is, whatever it is called.
+    pub(crate) through: ResourceId,
     pub(crate) usage: Usage,
     pub(crate) order: Order,
     /// Of the first spot of a range, for all of them.
@@ -127,7 +129,8 @@ fn add_spots(spots: &mut Vec<Spot>, accesses: &[Access], addresses: &Addresses) 
             return PlanKind::Unknown;
         }
         let (resource, order) = (access.resource, access.order.into());
-        let spot = |range| Spot { range, resource, usage, order, repeats: Repeats::default() };
+        let (through, repeats) = (addresses.identity(resource), Repeats::default());
+        let spot = |range| Spot { range, resource, through, usage, order, repeats };
         addresses.each_range(resource, &access.region, |it| spots.push(spot(it)));
     }
     group(&mut spots[first..])
@@ -138,19 +141,23 @@ fn group(spots: &mut [Spot]) -> PlanKind {
     const FEW: usize = 8;
     if spots.len() > FEW {
         spots.sort_unstable_by_key(|it| (it.range.start, it.range.end));
-        let is_apart = |it: &[Spot]| it[0].range.end <= it[1].range.start || it[0].range == it[1].range;
+        let is_apart = |it: &[Spot]| it[0].range.end <= it[1].range.start || is_same_range(&it[0], &it[1]);
         return if spots.windows(2).all(is_apart) { PlanKind::Apart } else { PlanKind::Overlapping };
     }
     for at in 1..spots.len() {
-        let range = spots[at].range.clone();
-        let is_over = |it: &Spot| it.range.start < range.end && range.start < it.range.end;
+        let own = spots[at].clone();
+        let is_over = |it: &Spot| it.range.start < own.range.end && own.range.start < it.range.end;
         let Some(other) = spots[..at].iter().rposition(is_over) else { continue };
-        if spots[..=other].iter().any(|it| is_over(it) && it.range != range) {
+        if spots[..=other].iter().any(|it| is_over(it) && !is_same_range(it, &own)) {
             return PlanKind::Overlapping;
         }
         spots[other + 1..=at].rotate_right(1);
     }
     PlanKind::Apart
+}
+
+fn is_same_range(left: &Spot, right: &Spot) -> bool {
+    left.range == right.range && left.through == right.through
 }
 
 /// Marks what two commands, one right behind the other, do in the same way.

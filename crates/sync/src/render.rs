@@ -338,7 +338,7 @@ impl Pass {
             scope.dst_usages = scope.dst_usages.union(it.dst_usages);
         }
         let part = self.views.get(attachment).map(|it| Part::Region(it.resource, Region::Image(it.region.clone())));
-        let first = First { carry, own: Carry::default(), parts: vec![(scope.src, until)] };
+        let first = First { carry, own: Vec::new(), parts: vec![(scope.src, until)] };
         Ready { first, element: Element { scope, part, is_transition: true } }
     }
 

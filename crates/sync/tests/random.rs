@@ -95,3 +95,15 @@ fn queues_events_and_secondaries_by_the_letter() {
 fn everything_by_the_letter() {
     agree(Kinds::ALL, SPECIFICATION, 3_000);
 }
+
+/// A rule must not lean on another.
+#[test]
+fn everything_without_one_rule() {
+    for without in 0..3 {
+        let has = |rule: usize| rule != without;
+        let (most_recent_reads, visible_writes, ordered_transitions) = (has(0), has(1), has(2));
+        let oracle = OracleRules { most_recent_reads, visible_writes, ordered_transitions };
+        let engine = Rules { most_recent_reads, visible_writes, ordered_transitions };
+        agree(Kinds::ALL, Setting { oracle, engine }, 1_000);
+    }
+}

@@ -45,6 +45,7 @@ pub const THINGS: &[&str] = &[
     "load none",
     "multiview",
     "optimal alias",
+    "ordered input",
     "ownership transfer",
     "ownership transfer 1",
     "ownership transfer back",

@@ -1,5 +1,6 @@
 //! What a census counts that takes more than a look at one command.
 
+use lavascope_abi::AccessFlags2;
 use lavascope_program::{
     AttachmentKind, Barrier, Command, Components, Dependency, EventId, LoadOp, Program, RasterOrder, Region,
     RenderPass, ResourceKind, Step, StoreOp, Tiling, WaitEvents, What,
@@ -93,6 +94,10 @@ fn commands(commands: &[Command], things: &mut Vec<&'static str>) {
                 let is_masked = |it: &Region| matches!(it, Region::Image(it) if it.components != Components::ALL);
                 if accesses.iter().any(|it| it.order == RasterOrder::Color && is_masked(&it.region)) {
                     things.push("color write mask");
+                }
+                let is_input = |access: u64| access == AccessFlags2::INPUT_ATTACHMENT_READ.0;
+                if accesses.iter().any(|it| it.order != RasterOrder::None && is_input(it.access)) {
+                    things.push("ordered input");
                 }
                 let is_plain_write = |order, access| order == RasterOrder::None && is_write(access);
                 if inside != Inside::Nothing && accesses.iter().any(|it| is_plain_write(it.order, it.access)) {

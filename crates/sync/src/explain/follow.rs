@@ -246,9 +246,10 @@ impl<'t> Follower<'t> {
     /// The followed access happens.
     fn begin(&mut self, queue: u8) {
         if self.prior.role == Role::Transition {
+            let second = self.merged(&self.prior.second);
             let marks = &mut self.marks[usize::from(queue)];
             let addresses = &self.timeline.addresses;
-            for gate in self.prior.second.iter().filter(|it| is_about(addresses, it, self.pair)) {
+            for gate in second.iter().filter(|it| is_about(addresses, it, self.pair)) {
                 marks.available = marks.available.union(gate.scope.dst);
                 let is_alias = self.pair.is_alias;
                 let usages = if is_alias { gate.scope.dst_everywhere } else { gate.scope.dst_usages };
@@ -369,23 +370,42 @@ impl<'t> Follower<'t> {
         self.at.role == Role::Transition && self.pair.at.0 == self.now + 1 && self.at.gates.iter().any(is_same)
     }
 
-    /// In version 1, dependencies about the followed memory have each other's accesses.
+    /// A dependency on a resource has accesses through that resource only. In version 1, those about the followed memory
+    /// have each other's.
     fn merged(&self, elements: &[Element]) -> Vec<Element> {
         let is_part = |it: &&Element| it.is_united && it.about.is_some() && self.is_about(it);
         let parts: Vec<&Element> = elements.iter().filter(is_part).collect();
         let merge = |it: &Element| {
             let mut it = it.clone();
+            let is_prior = self.is_through(&it, self.prior.resource);
+            let is_at = self.is_through(&it, self.at.resource);
+            if !is_prior {
+                it.scope.src_usages = it.scope.src_everywhere;
+            }
+            if !is_at {
+                it.scope.dst_usages = it.scope.dst_everywhere;
+            }
             if is_part(&&it) {
                 for other in parts.iter().filter(|other| other.from == it.from) {
-                    it.scope.src_usages = it.scope.src_usages.union(other.scope.src_usages);
-                    it.scope.dst_usages = it.scope.dst_usages.union(other.scope.dst_usages);
-                    it.given.src_access |= other.given.src_access;
-                    it.given.dst_access |= other.given.dst_access;
+                    if self.is_through(other, self.prior.resource) {
+                        it.scope.src_usages = it.scope.src_usages.union(other.scope.src_usages);
+                        it.given.src_access |= other.given.src_access;
+                    }
+                    if self.is_through(other, self.at.resource) {
+                        it.scope.dst_usages = it.scope.dst_usages.union(other.scope.dst_usages);
+                        it.given.dst_access |= other.given.dst_access;
+                    }
                 }
             }
             it
         };
         elements.iter().map(merge).collect()
+    }
+
+    fn is_through(&self, element: &Element, resource: ResourceId) -> bool {
+        let addresses = &self.timeline.addresses;
+        let identity = addresses.identity(resource);
+        element.about.as_ref().is_none_or(|it| addresses.identity(it.resource) == identity)
     }
 
     fn look(&mut self, moment: &Moment, element: &Element) -> Held {
@@ -550,7 +570,9 @@ impl<'t> Follower<'t> {
             && self.at.subpass == self.prior.subpass
             && order::is_ordered((self.prior.usage, self.prior.order), (self.at.usage, self.at.order));
         let is_apart = is_inside_one_instance && self.prior.subpass.is_some_and(|it| self.at.apart.contains(&it));
-        let is_covered = self.is_forgotten || self.is_implicit() || !is_apart && (is_ordered || self.is_safe());
+        // Layout transitions come after the dependencies of other subpasses too.
+        let is_alone = is_apart && self.at.role != Role::Transition;
+        let is_covered = self.is_forgotten || self.is_implicit() || !is_alone && (is_ordered || self.is_safe());
         Followed { operations: self.operations, is_ordered, is_inside_one_instance, is_apart, is_covered }
     }
 

@@ -275,8 +275,9 @@ impl Maker {
             // A color write mask.
             region.components = Components(1 + self.random.below(2) as u8);
         }
+        let is_ordered = self.chance(25);
         let order = match stage {
-            _ if access == A::INPUT_ATTACHMENT_READ.0 => RasterOrder::None,
+            _ if access == A::INPUT_ATTACHMENT_READ.0 && !is_ordered => RasterOrder::None,
             _ if self.is_depth(resource) => RasterOrder::DepthStencil,
             _ => RasterOrder::Color,
         };

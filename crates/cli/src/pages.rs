@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use lavascope_base::nearest;
 use lavascope_diag::Code;
 use lavascope_program::HazardKind;
-use lavascope_sync::explain::OVER_SYNCHRONIZATION;
+use lavascope_sync::explain::{NEVER_EXECUTED, OVER_SYNCHRONIZATION};
 
 /// What stands in front of the names of hazards, and may be left out.
 const PREFIXES: [&str; 2] = ["SYNC-HAZARD-", "SYNC-"];
@@ -25,19 +25,20 @@ macro_rules! text {
     };
 }
 
-/// All pages: hazards in the order of their kinds, then advice.
+/// All pages: hazards in the order of their kinds, then the others.
 pub(crate) fn pages() -> impl Iterator<Item = Page> {
     let hazard = |kind: HazardKind| Page {
         code: Code(Cow::Owned(format!("SYNC-HAZARD-{kind}"))),
         short: kind.short(),
         text: hazard_text(kind),
     };
+    let never = Page { code: Code(Cow::Borrowed(NEVER_EXECUTED)), short: "NEVER", text: text!("SYNC-NEVER-EXECUTED") };
     let advice = Page {
         code: Code(Cow::Borrowed(OVER_SYNCHRONIZATION)),
         short: "OVER",
         text: text!("SYNC-OVER-SYNCHRONIZATION"),
     };
-    HazardKind::ALL.into_iter().map(hazard).chain([advice])
+    HazardKind::ALL.into_iter().map(hazard).chain([never, advice])
 }
 
 fn hazard_text(kind: HazardKind) -> &'static str {

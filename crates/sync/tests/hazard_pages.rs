@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use lavascope_diag::Code;
 use lavascope_program::HazardKind;
 use lavascope_scenario::{Scenario, parse, run};
-use lavascope_sync::explain::{Budget, OVER_SYNCHRONIZATION, over_synchronized};
+use lavascope_sync::explain::{
+    Budget, NEVER_EXECUTED, Numbers, OVER_SYNCHRONIZATION, never_executed, over_synchronized, parked,
+};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/hazards")
@@ -60,7 +62,10 @@ fn the_wrong_programs_have_the_hazard_of_their_page_and_the_mended_ones_none() {
 
 #[test]
 fn pages_say_their_names_and_there_are_no_others() {
-    let codes = HazardKind::ALL.map(|it| code(it).to_string()).into_iter().chain([OVER_SYNCHRONIZATION.to_owned()]);
+    let codes = HazardKind::ALL
+        .map(|it| code(it).to_string())
+        .into_iter()
+        .chain([OVER_SYNCHRONIZATION, NEVER_EXECUTED].map(str::to_owned));
     let mut expected: Vec<String> = codes.map(|it| format!("{it}.md")).collect();
     let entries = std::fs::read_dir(folder()).expect("the folder of the pages");
     let mut found: Vec<String> =
@@ -90,7 +95,27 @@ fn the_page_of_needless_synchronization_has_some_and_then_none() {
     };
     assert!(needless("Wrong") > 0);
     assert_eq!(needless("Mended"), 0);
-    let (page, id) = (page_of(&code), code.message_id());
+    assert_named(&code);
+}
+
+/// The title and the number.
+fn assert_named(code: &Code) {
+    let (page, id) = (page_of(code), code.message_id());
     assert!(page.starts_with(&format!("# {code}\n\n")));
     assert!(page.contains(&format!("its message id is {id:#010x} ({id}).\n")), "{id:#010x} ({id})");
+}
+
+#[test]
+fn the_page_of_work_that_waits_forever_has_some_and_then_none() {
+    let code = Code(Cow::Borrowed(NEVER_EXECUTED));
+    let told = |heading: &str| {
+        let program = judged_of(&code, heading).program;
+        let found = never_executed(&program, &parked(&program), &Numbers(&program));
+        found.into_iter().map(|it| it.message).collect::<Vec<_>>()
+    };
+    let expected = "Work of step 0 on queue 0 was never executed, and not checked: \
+                    nobody signals semaphore 0 with the value 2 for it.";
+    assert_eq!(told("Wrong"), [expected]);
+    assert_eq!(told("Mended"), Vec::<String>::new());
+    assert_named(&code);
 }

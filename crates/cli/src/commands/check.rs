@@ -8,7 +8,7 @@ use serde::Serialize;
 use lavascope_diag::{Diagnostic, Severity, render_text};
 use lavascope_program::CommandBufferId;
 use lavascope_scenario::{Site as Written, Source, Spot};
-use lavascope_sync::explain::{Budget, Site, advise, causes, diagnose, over_synchronized};
+use lavascope_sync::explain::{Budget, Site, advise, causes, diagnose, never_executed, over_synchronized, parked};
 
 use super::Outcome;
 use crate::scenario_names::ScenarioNames;
@@ -42,7 +42,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let found = lavascope_sync::check(program);
     let mut spots: Vec<Option<Spot<'_>>> = causes(program, &found).iter().map(|it| source.operand(it.0)).collect();
     let mut diagnostics = diagnose(program, &found, &ScenarioNames(&source));
-    let hazards = diagnostics.len();
+    let parked = parked(program);
+    diagnostics.extend(never_executed(program, &parked, &ScenarioNames(&source)));
+    let mut steps: Vec<u32> = parked.iter().map(|it| it.1).collect();
+    steps.dedup();
+    spots.extend(steps.into_iter().map(|it| source.spot(Written::Step(it))));
+    let findings = diagnostics.len();
     if arguments.needless {
         let needless = over_synchronized(program, BUDGET);
         spots.extend(needless.surplus.iter().map(|it| spot_of(&source, it.site)));
@@ -55,9 +60,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         let all = spots.iter().zip(&diagnostics).map(|(spot, it)| Info::new(file, *spot, it));
         text::emit_json(&all.collect::<Vec<_>>())?;
     } else {
-        text::emit(&render(file, &spots, &diagnostics, hazards))?;
+        text::emit(&render(file, &spots, &diagnostics, findings))?;
     }
-    Ok(if hazards == 0 { Outcome::Fine } else { Outcome::Found })
+    Ok(if findings == 0 { Outcome::Fine } else { Outcome::Found })
 }
 
 /// Where an operation is written that can be changed.
@@ -81,7 +86,7 @@ fn not_text(file: &Path, bytes: &[u8], valid: usize) -> anyhow::Error {
     anyhow!("{}:{line}:{column}: this is no text in UTF-8", file.display())
 }
 
-fn render(file: &Path, spots: &[Option<Spot<'_>>], diagnostics: &[Diagnostic], hazards: usize) -> String {
+fn render(file: &Path, spots: &[Option<Spot<'_>>], diagnostics: &[Diagnostic], findings: usize) -> String {
     let mut out = String::new();
     for (spot, it) in spots.iter().zip(diagnostics) {
         let place = spot.map_or(String::new(), |it| format!(":{}:{}", it.line, it.column));
@@ -89,12 +94,12 @@ fn render(file: &Path, spots: &[Option<Spot<'_>>], diagnostics: &[Diagnostic], h
         out +=
             &format!("{}{place}: {}\n", file.display(), render_text(&Diagnostic { facts: Vec::new(), ..it.clone() }));
     }
-    let needless = diagnostics.len() - hazards;
-    out += &match hazards {
+    let needless = diagnostics.len() - findings;
+    out += &match findings {
         0 if needless > 0 => format!("{}: no hazards; needless: {needless}\n", file.display()),
         0 => format!("{}: no hazards\n", file.display()),
-        1 => "1 hazard; `lavascope explain CODE` tells more about its kind\n".to_owned(),
-        count => format!("{count} hazards; `lavascope explain CODE` tells more about a kind\n"),
+        1 => "1 finding; `lavascope explain CODE` tells more about its kind\n".to_owned(),
+        count => format!("{count} findings; `lavascope explain CODE` tells more about a kind\n"),
     };
     out
 }

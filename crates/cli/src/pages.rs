@@ -5,51 +5,58 @@ use std::borrow::Cow;
 use lavascope_base::nearest;
 use lavascope_diag::Code;
 use lavascope_program::HazardKind;
+use lavascope_sync::explain::{NEVER_EXECUTED, OVER_SYNCHRONIZATION};
 
-const PREFIX: &str = "SYNC-HAZARD-";
+/// What stands in front of the names of hazards, and may be left out.
+const PREFIXES: [&str; 2] = ["SYNC-HAZARD-", "SYNC-"];
 
 /// What there is to say about a code.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Page {
-    kind: HazardKind,
+    pub(crate) code: Code,
+    /// As scenarios call it.
+    pub(crate) short: &'static str,
     pub(crate) text: &'static str,
 }
 
-/// All pages, in the order of the kinds.
-pub(crate) fn pages() -> impl Iterator<Item = Page> {
-    HazardKind::ALL.into_iter().map(|kind| Page { kind, text: text_of(kind) })
+macro_rules! text {
+    ($code:literal) => {
+        include_str!(concat!("../../../docs/hazards/", $code, ".md"))
+    };
 }
 
-fn text_of(kind: HazardKind) -> &'static str {
-    macro_rules! page {
-        ($name:literal) => {
-            include_str!(concat!("../../../docs/hazards/SYNC-HAZARD-", $name, ".md"))
-        };
-    }
+/// All pages: hazards in the order of their kinds, then the others.
+pub(crate) fn pages() -> impl Iterator<Item = Page> {
+    let hazard = |kind: HazardKind| Page {
+        code: Code(Cow::Owned(format!("SYNC-HAZARD-{kind}"))),
+        short: kind.short(),
+        text: hazard_text(kind),
+    };
+    let never = Page { code: Code(Cow::Borrowed(NEVER_EXECUTED)), short: "NEVER", text: text!("SYNC-NEVER-EXECUTED") };
+    let advice = Page {
+        code: Code(Cow::Borrowed(OVER_SYNCHRONIZATION)),
+        short: "OVER",
+        text: text!("SYNC-OVER-SYNCHRONIZATION"),
+    };
+    HazardKind::ALL.into_iter().map(hazard).chain([never, advice])
+}
+
+fn hazard_text(kind: HazardKind) -> &'static str {
     match kind {
-        HazardKind::ReadAfterWrite => page!("READ-AFTER-WRITE"),
-        HazardKind::WriteAfterRead => page!("WRITE-AFTER-READ"),
-        HazardKind::WriteAfterWrite => page!("WRITE-AFTER-WRITE"),
-        HazardKind::ReadRacingWrite => page!("READ-RACING-WRITE"),
-        HazardKind::WriteRacingWrite => page!("WRITE-RACING-WRITE"),
-        HazardKind::WriteRacingRead => page!("WRITE-RACING-READ"),
-        HazardKind::ReadAfterPresent => page!("READ-AFTER-PRESENT"),
-        HazardKind::WriteAfterPresent => page!("WRITE-AFTER-PRESENT"),
-        HazardKind::PresentAfterRead => page!("PRESENT-AFTER-READ"),
-        HazardKind::PresentAfterWrite => page!("PRESENT-AFTER-WRITE"),
+        HazardKind::ReadAfterWrite => text!("SYNC-HAZARD-READ-AFTER-WRITE"),
+        HazardKind::WriteAfterRead => text!("SYNC-HAZARD-WRITE-AFTER-READ"),
+        HazardKind::WriteAfterWrite => text!("SYNC-HAZARD-WRITE-AFTER-WRITE"),
+        HazardKind::ReadRacingWrite => text!("SYNC-HAZARD-READ-RACING-WRITE"),
+        HazardKind::WriteRacingWrite => text!("SYNC-HAZARD-WRITE-RACING-WRITE"),
+        HazardKind::WriteRacingRead => text!("SYNC-HAZARD-WRITE-RACING-READ"),
+        HazardKind::ReadAfterPresent => text!("SYNC-HAZARD-READ-AFTER-PRESENT"),
+        HazardKind::WriteAfterPresent => text!("SYNC-HAZARD-WRITE-AFTER-PRESENT"),
+        HazardKind::PresentAfterRead => text!("SYNC-HAZARD-PRESENT-AFTER-READ"),
+        HazardKind::PresentAfterWrite => text!("SYNC-HAZARD-PRESENT-AFTER-WRITE"),
     }
 }
 
 impl Page {
-    pub(crate) fn code(&self) -> Code {
-        Code(Cow::Owned(format!("{PREFIX}{}", self.kind)))
-    }
-
-    /// As scenarios call it.
-    pub(crate) fn short(&self) -> &'static str {
-        self.kind.short()
-    }
-
     /// The sentence below the title.
     pub(crate) fn summary(&self) -> &'static str {
         self.text.lines().nth(2).unwrap_or_default()
@@ -57,10 +64,15 @@ impl Page {
 
     fn is(&self, wanted: &Wanted) -> bool {
         match wanted {
-            Wanted::Number(id) => self.code().message_id() == *id,
-            Wanted::Name(name) => name == self.kind.name() || name == self.kind.short(),
+            Wanted::Number(id) => self.code.message_id() == *id,
+            Wanted::Name(name) => name == bare(&self.code.0) || name == self.short,
         }
     }
+}
+
+/// A code without what may be left out.
+fn bare(code: &str) -> &str {
+    PREFIXES.iter().find_map(|it| code.strip_prefix(it)).unwrap_or(code)
 }
 
 enum Wanted {
@@ -79,8 +91,7 @@ fn wanted(text: &str) -> Wanted {
     if let Some(id) = number(text) {
         return Wanted::Number(id);
     }
-    let name = text.to_ascii_uppercase().replace('_', "-");
-    Wanted::Name(name.strip_prefix(PREFIX).unwrap_or(&name).to_owned())
+    Wanted::Name(bare(&text.to_ascii_uppercase().replace('_', "-")).to_owned())
 }
 
 /// Decimal or hexadecimal; messages carry the number as a signed one, so it may be negative.
@@ -94,10 +105,11 @@ fn number(text: &str) -> Option<u32> {
 /// Codes that may have been meant.
 pub(crate) fn near(text: &str, count: usize) -> Vec<String> {
     let Wanted::Name(name) = wanted(text) else { return Vec::new() };
-    let names = HazardKind::ALL.iter().flat_map(|it| [it.name(), it.short()]);
+    let pages: Vec<Page> = pages().collect();
+    let names = pages.iter().flat_map(|it| [bare(&it.code.0), it.short]);
     let mut found: Vec<String> = Vec::new();
     for it in nearest(&name, names, count).into_iter().filter_map(find) {
-        let code = it.code().to_string();
+        let code = it.code.to_string();
         if !found.contains(&code) {
             found.push(code);
         }
@@ -112,23 +124,23 @@ mod tests {
     #[test]
     fn pages_are_found_by_all_their_names() {
         for page in pages() {
-            let (code, id) = (page.code().to_string(), page.code().message_id());
+            let (code, id) = (page.code.to_string(), page.code.message_id());
             assert!(page.text.starts_with(&format!("# {code}\n")));
             let names = [
                 code.clone(),
                 code.to_lowercase(),
                 code.replace('-', "_"),
-                page.kind.name().to_owned(),
-                page.kind.name().to_lowercase(),
-                page.short().to_owned(),
-                page.short().to_lowercase(),
+                bare(&code).to_owned(),
+                bare(&code).to_lowercase(),
+                page.short.to_owned(),
+                page.short.to_lowercase(),
                 id.to_string(),
                 id.cast_signed().to_string(),
                 format!("{id:#x}"),
                 format!("0X{id:08X}"),
             ];
             for name in names {
-                assert_eq!(find(&name).map(|it| it.kind), Some(page.kind), "{name}");
+                assert_eq!(find(&name).map(|it| it.code), Some(page.code.clone()), "{name}");
             }
         }
         for name in ["", "SYNC-HAZARD-", "RAWR", "0", "0xe4d96473", "99999999999", "-"] {

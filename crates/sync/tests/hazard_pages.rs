@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use lavascope_diag::Code;
 use lavascope_program::HazardKind;
 use lavascope_scenario::{Scenario, parse, run};
+use lavascope_sync::explain::{
+    Budget, NEVER_EXECUTED, Numbers, OVER_SYNCHRONIZATION, never_executed, over_synchronized, parked,
+};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/hazards")
@@ -16,7 +19,11 @@ fn code(kind: HazardKind) -> Code {
 }
 
 fn page(kind: HazardKind) -> String {
-    let path = folder().join(format!("{}.md", code(kind)));
+    page_of(&code(kind))
+}
+
+fn page_of(code: &Code) -> String {
+    let path = folder().join(format!("{code}.md"));
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
@@ -29,8 +36,12 @@ fn scenario_text(page: &str, heading: &str) -> String {
 
 /// A scenario that the engine judges as it says itself.
 fn judged(kind: HazardKind, heading: &str) -> Scenario {
-    let text = scenario_text(&page(kind), heading);
-    let outcomes = run(&[(format!("{kind}, {heading}"), text.clone())], lavascope_sync::check);
+    judged_of(&code(kind), heading)
+}
+
+fn judged_of(code: &Code, heading: &str) -> Scenario {
+    let text = scenario_text(&page_of(code), heading);
+    let outcomes = run(&[(format!("{code}, {heading}"), text.clone())], lavascope_sync::check);
     for it in outcomes {
         it.result.unwrap_or_else(|error| panic!("{}:\n{error}", it.name));
     }
@@ -51,7 +62,11 @@ fn the_wrong_programs_have_the_hazard_of_their_page_and_the_mended_ones_none() {
 
 #[test]
 fn pages_say_their_names_and_there_are_no_others() {
-    let mut expected: Vec<String> = HazardKind::ALL.iter().map(|it| format!("{}.md", code(*it))).collect();
+    let codes = HazardKind::ALL
+        .map(|it| code(it).to_string())
+        .into_iter()
+        .chain([OVER_SYNCHRONIZATION, NEVER_EXECUTED].map(str::to_owned));
+    let mut expected: Vec<String> = codes.map(|it| format!("{it}.md")).collect();
     let entries = std::fs::read_dir(folder()).expect("the folder of the pages");
     let mut found: Vec<String> =
         entries.map(|it| it.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
@@ -68,4 +83,39 @@ fn pages_say_their_names_and_there_are_no_others() {
         let sentence = page.lines().nth(2).expect("a sentence");
         assert!(sentence.ends_with('.') && page.lines().nth(3) == Some(""), "{kind}: {sentence}");
     }
+}
+
+#[test]
+fn the_page_of_needless_synchronization_has_some_and_then_none() {
+    let code = Code(Cow::Borrowed(OVER_SYNCHRONIZATION));
+    let needless = |heading: &str| {
+        let scenario = judged_of(&code, heading);
+        assert!(scenario.header.is_clean, "{heading}");
+        over_synchronized(&scenario.program, Budget { checks_max: 1000 }).surplus.len()
+    };
+    assert!(needless("Wrong") > 0);
+    assert_eq!(needless("Mended"), 0);
+    assert_named(&code);
+}
+
+/// The title and the number.
+fn assert_named(code: &Code) {
+    let (page, id) = (page_of(code), code.message_id());
+    assert!(page.starts_with(&format!("# {code}\n\n")));
+    assert!(page.contains(&format!("its message id is {id:#010x} ({id}).\n")), "{id:#010x} ({id})");
+}
+
+#[test]
+fn the_page_of_work_that_waits_forever_has_some_and_then_none() {
+    let code = Code(Cow::Borrowed(NEVER_EXECUTED));
+    let told = |heading: &str| {
+        let program = judged_of(&code, heading).program;
+        let found = never_executed(&program, &parked(&program), &Numbers(&program));
+        found.into_iter().map(|it| it.message).collect::<Vec<_>>()
+    };
+    let expected = "Work of step 0 on queue 0 was never executed, and not checked: \
+                    nobody signals semaphore 0 with the value 2 for it.";
+    assert_eq!(told("Wrong"), [expected]);
+    assert_eq!(told("Mended"), Vec::<String>::new());
+    assert_named(&code);
 }

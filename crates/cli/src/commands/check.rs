@@ -6,8 +6,9 @@ use anyhow::{Context, anyhow};
 use serde::Serialize;
 
 use lavascope_diag::{Diagnostic, Severity, render_text};
-use lavascope_scenario::{Source, Spot};
-use lavascope_sync::explain::{causes, diagnose};
+use lavascope_program::CommandBufferId;
+use lavascope_scenario::{Site as Written, Source, Spot};
+use lavascope_sync::explain::{Budget, Site, advise, causes, diagnose, never_executed, over_synchronized, parked};
 
 use super::Outcome;
 use crate::scenario_names::ScenarioNames;
@@ -20,10 +21,16 @@ use crate::text;
 pub(crate) struct Arguments {
     /// The scenario, a text
     file: PathBuf,
+    /// Tell as well which synchronization nobody needs; that does not count for the exit code
+    #[arg(long)]
+    needless: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
+
+/// How often a program is checked again in search of what it does not need.
+const BUDGET: Budget = Budget { checks_max: 10_000 };
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let file = &arguments.file;
@@ -33,15 +40,43 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         .map_err(|error| anyhow!("{}:{}:{}: {}", file.display(), error.line, error.column, error.message))?;
     let program = &source.scenario.program;
     let found = lavascope_sync::check(program);
-    let spots: Vec<Option<Spot<'_>>> = causes(program, &found).iter().map(|it| source.operand(it.0)).collect();
-    let diagnostics = diagnose(program, &found, &ScenarioNames(&source));
+    let mut spots: Vec<Option<Spot<'_>>> = causes(program, &found).iter().map(|it| source.operand(it.0)).collect();
+    let mut diagnostics = diagnose(program, &found, &ScenarioNames(&source));
+    let parked = parked(program);
+    diagnostics.extend(never_executed(program, &parked, &ScenarioNames(&source)));
+    let mut steps: Vec<u32> = parked.iter().map(|it| it.1).collect();
+    steps.dedup();
+    spots.extend(steps.into_iter().map(|it| source.spot(Written::Step(it))));
+    let findings = diagnostics.len();
+    if arguments.needless {
+        let needless = over_synchronized(program, BUDGET);
+        spots.extend(needless.surplus.iter().map(|it| spot_of(&source, it.site)));
+        diagnostics.extend(advise(&needless, &ScenarioNames(&source)));
+        if needless.untried > 0 {
+            text::tell(&format!("lavascope: {} changes were not tried; the program is too large\n", needless.untried));
+        }
+    }
     if arguments.json {
         let all = spots.iter().zip(&diagnostics).map(|(spot, it)| Info::new(file, *spot, it));
         text::emit_json(&all.collect::<Vec<_>>())?;
     } else {
-        text::emit(&render(file, &spots, diagnostics.clone()))?;
+        text::emit(&render(file, &spots, &diagnostics, findings))?;
     }
-    Ok(if diagnostics.is_empty() { Outcome::Fine } else { Outcome::Found })
+    Ok(if findings == 0 { Outcome::Fine } else { Outcome::Found })
+}
+
+/// Where an operation is written that can be changed.
+fn spot_of<'a>(source: &Source<'a>, site: Site) -> Option<Spot<'a>> {
+    let command = |buffer: CommandBufferId, index| Written::Command { command_buffer: buffer.0, index };
+    let written = match site {
+        Site::Barrier { buffer, command: index, .. }
+        | Site::Event { buffer, command: index, .. }
+        | Site::SetEvent { buffer, command: index } => command(buffer, index),
+        Site::Semaphore { signal, wait } => Written::Step(signal.or(wait)?.step),
+        Site::Step(step) => Written::Step(step),
+        Site::Subpass { .. } => return None,
+    };
+    source.spot(written)
 }
 
 fn not_text(file: &Path, bytes: &[u8], valid: usize) -> anyhow::Error {
@@ -51,18 +86,20 @@ fn not_text(file: &Path, bytes: &[u8], valid: usize) -> anyhow::Error {
     anyhow!("{}:{line}:{column}: this is no text in UTF-8", file.display())
 }
 
-fn render(file: &Path, spots: &[Option<Spot<'_>>], diagnostics: Vec<Diagnostic>) -> String {
-    let count = diagnostics.len();
+fn render(file: &Path, spots: &[Option<Spot<'_>>], diagnostics: &[Diagnostic], findings: usize) -> String {
     let mut out = String::new();
     for (spot, it) in spots.iter().zip(diagnostics) {
         let place = spot.map_or(String::new(), |it| format!(":{}:{}", it.line, it.column));
         // The facts are for tools, which read JSON.
-        out += &format!("{}{place}: {}\n", file.display(), render_text(&Diagnostic { facts: Vec::new(), ..it }));
+        out +=
+            &format!("{}{place}: {}\n", file.display(), render_text(&Diagnostic { facts: Vec::new(), ..it.clone() }));
     }
-    out += &match count {
+    let needless = diagnostics.len() - findings;
+    out += &match findings {
+        0 if needless > 0 => format!("{}: no hazards; needless: {needless}\n", file.display()),
         0 => format!("{}: no hazards\n", file.display()),
-        1 => "1 hazard; `lavascope explain CODE` tells more about its kind\n".to_owned(),
-        _ => format!("{count} hazards; `lavascope explain CODE` tells more about a kind\n"),
+        1 => "1 finding; `lavascope explain CODE` tells more about its kind\n".to_owned(),
+        count => format!("{count} findings; `lavascope explain CODE` tells more about a kind\n"),
     };
     out
 }

@@ -23,11 +23,11 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     match (&arguments.code, arguments.json) {
         (None, false) => text::emit(&list())?,
-        (None, true) => text::emit_json(&pages::pages().map(|it| Info::new(it, None)).collect::<Vec<_>>())?,
+        (None, true) => text::emit_json(&pages::pages().map(|it| Info::new(&it, None)).collect::<Vec<_>>())?,
         (Some(code), is_json) => {
             let Some(page) = pages::find(code) else { bail!(unknown(code)) };
             if is_json {
-                text::emit_json(&Info::new(page, Some(page.text)))?;
+                text::emit_json(&Info::new(&page, Some(page.text)))?;
             } else {
                 text::emit(page.text)?;
             }
@@ -47,7 +47,7 @@ fn unknown(code: &str) -> String {
 }
 
 fn list() -> String {
-    let row = |it: Page| vec![it.code().to_string(), it.short().to_owned(), it.summary().to_owned()];
+    let row = |it: Page| vec![it.code.to_string(), it.short.to_owned(), it.summary().to_owned()];
     columns(&pages::pages().map(row).collect::<Vec<_>>())
 }
 
@@ -63,9 +63,8 @@ struct Info {
 }
 
 impl Info {
-    fn new(it: Page, page: Option<&'static str>) -> Info {
-        let code = it.code();
-        let message_id = code.message_id();
-        Info { code: code.to_string(), short: it.short(), message_id, summary: it.summary(), page }
+    fn new(it: &Page, page: Option<&'static str>) -> Info {
+        let message_id = it.code.message_id();
+        Info { code: it.code.to_string(), short: it.short, message_id, summary: it.summary(), page }
     }
 }

@@ -116,7 +116,7 @@ impl Change {
 
     fn text(&self, names: &dyn Names) -> String {
         match self {
-            Change::AddBits { site, bits } => format!("add {}", bits_text(bits, *site, names)),
+            Change::AddBits { site, bits } => format!("add {}", bits_text(bits, *site, "to", names)),
             Change::ExtendRange { site, resource, region } => {
                 format!("extend the range of {} to {}", site_name(*site, names), names.part(*resource, region))
             }
@@ -206,7 +206,8 @@ fn masks_text(scope: &Scope) -> String {
     parts.join(", ")
 }
 
-fn bits_text(bits: &Scope, site: Site, names: &dyn Names) -> String {
+/// Bits of the masks of an operation, with the word between them and a mask: `to`, or `from`.
+pub(super) fn bits_text(bits: &Scope, site: Site, word: &str, names: &dyn Names) -> String {
     let mut parts = Vec::new();
     if let Site::Semaphore { signal, wait } = site {
         let part = |kind: &str, it: Option<BatchPart>| match it {
@@ -214,18 +215,18 @@ fn bits_text(bits: &Scope, site: Site, names: &dyn Names) -> String {
             None => format!("the stageMask of the {kind}"),
         };
         let (signal, wait) = (part("signal", signal), part("wait", wait));
-        parts.extend((bits.src_stages != 0).then(|| format!("{} to {signal}", stage_names(bits.src_stages))));
-        parts.extend((bits.dst_stages != 0).then(|| format!("{} to {wait}", stage_names(bits.dst_stages))));
+        parts.extend((bits.src_stages != 0).then(|| format!("{} {word} {signal}", stage_names(bits.src_stages))));
+        parts.extend((bits.dst_stages != 0).then(|| format!("{} {word} {wait}", stage_names(bits.dst_stages))));
         return parts.join(" and ");
     }
-    parts.extend((bits.src_stages != 0).then(|| format!("{} to srcStageMask", stage_names(bits.src_stages))));
-    parts.extend((bits.src_access != 0).then(|| format!("{} to srcAccessMask", access_names(bits.src_access))));
-    parts.extend((bits.dst_stages != 0).then(|| format!("{} to dstStageMask", stage_names(bits.dst_stages))));
-    parts.extend((bits.dst_access != 0).then(|| format!("{} to dstAccessMask", access_names(bits.dst_access))));
+    parts.extend((bits.src_stages != 0).then(|| format!("{} {word} srcStageMask", stage_names(bits.src_stages))));
+    parts.extend((bits.src_access != 0).then(|| format!("{} {word} srcAccessMask", access_names(bits.src_access))));
+    parts.extend((bits.dst_stages != 0).then(|| format!("{} {word} dstStageMask", stage_names(bits.dst_stages))));
+    parts.extend((bits.dst_access != 0).then(|| format!("{} {word} dstAccessMask", access_names(bits.dst_access))));
     format!("{} of {}", parts.join(" and "), site_name(site, names))
 }
 
-fn site_name(site: Site, names: &dyn Names) -> String {
+pub(super) fn site_name(site: Site, names: &dyn Names) -> String {
     let element = |it: Option<u32>| it.map_or(String::new(), |it| format!("dependency {it} of "));
     match site {
         Site::Barrier { buffer, command, element: it } => {

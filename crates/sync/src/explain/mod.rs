@@ -4,8 +4,9 @@
 //! what it is visible, and says of every synchronization operation on the way whether and why it did not cover.
 //! [`propose`] turns the gaps into changes and keeps those with which [`crate::check`] is content.
 //! [`over_synchronized`] takes operations away and asks whether anything changes.
-//! [`diagnose`] puts all that into diagnostics.
+//! [`diagnose`], [`advise`] and [`never_executed`] put all that into diagnostics.
 
+mod advise;
 mod apply;
 mod candidates;
 mod change;
@@ -14,6 +15,7 @@ mod diagnose;
 mod element;
 mod follow;
 mod known;
+mod never;
 mod pair;
 mod passes;
 mod propose;
@@ -26,9 +28,11 @@ mod mutation;
 
 use lavascope_program::{CommandBufferId, Found, Place, Program, QueueId, Region, RenderPassId, ResourceId, Scope};
 
+pub use advise::{OVER_SYNCHRONIZATION, advise};
 pub use change::{BatchSite, Change, Fix, HostWait};
 pub use describe::describe_operation;
 pub use diagnose::{Names, Numbers, causes, diagnose, report};
+pub use never::{NEVER_EXECUTED, never_executed, parked};
 pub use propose::{Proposal, propose};
 pub use surplus::{Budget, OverSynchronization, Removal, Surplus, over_synchronized};
 pub use words::{access_names, region_text, stage_names};

@@ -1,0 +1,14 @@
+#version 460
+#extension GL_EXT_ray_query : require
+
+// A ray through an acceleration structure.
+layout(set = 0, binding = 0) uniform accelerationStructureEXT scene;
+layout(set = 0, binding = 1) uniform accelerationStructureEXT idle;
+layout(set = 0, binding = 2) buffer Hit { uint it; } hit;
+
+void main() {
+    rayQueryEXT query;
+    rayQueryInitializeEXT(query, scene, 0, 0xff, vec3(0), 0.0, vec3(1), 10.0);
+    rayQueryProceedEXT(query);
+    hit.it = rayQueryGetIntersectionTypeEXT(query, false);
+}

@@ -23,8 +23,9 @@ pub use error::{Error, Fault};
 pub use instruction::{Instruction, text};
 pub use module::{Block, EntryPoint, Function, Module, Note, Section};
 pub use reflect::{
-    Access, AccessKind, Bytes, Descriptor, DescriptorKind, Element, FragmentTests, Interface, InterfaceKind, Interlock,
-    MeshLimits, Mode, NumberKind, Place, ReflectError, Reflection, Specialization, Target, reflect,
+    Access, AccessKind, Bytes, Descriptor, DescriptorKind, Each, Element, FragmentTests, Interface, InterfaceKind,
+    Interlock, MeshLimits, Mode, NumberKind, Place, Quantity, ReflectError, Reflection, Specialization, Target, Term,
+    reflect,
 };
 pub use source::SourceLine;
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{lines, lines_of, reflect, reflect_with};
+use common::{dependencies, lines, lines_of, reflect, reflect_with};
 use lavascope_spirv::{DescriptorKind, Element, Interface, InterfaceKind, MeshLimits, NumberKind, Reflection, Target};
 
 fn kind_of(reflection: &Reflection, binding: u32) -> DescriptorKind {
@@ -135,6 +135,22 @@ fn offsets_follow_structures_arrays_and_both_orders_of_matrices() {
         "0.0 64..124 writes",
     ];
     assert_eq!(lines(&reflect("layout.comp")), wanted);
+}
+
+#[test]
+fn indices_follow_from_the_number_of_the_invocation() {
+    let wanted = [
+        "4 + 4 * GlobalInvocationId.0: 4",
+        "8 + 4 * (push 0..4) + 8 * GlobalInvocationId.0: 4",
+        "4 + 1024 * GlobalInvocationId.1 + 4 * GlobalInvocationId.0: 4",
+        "0 + 4 * GlobalInvocationId.0: 4",
+        "4 + 16 * WorkgroupId.0 + 16 * WorkgroupId.1: 4",
+        "4 + 4 * (0.0 0..4): 4",
+    ];
+    let found = reflect("invocations.comp");
+    assert_eq!(dependencies(&found), wanted);
+    let others = found.accesses.iter().filter(|it| it.mode.writes() && it.each.is_none());
+    assert_eq!(others.count(), 1, "what is not a sum is only a range");
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use spirv::{Op, StorageClass};
 
 use crate::{
-    Access, AccessKind, Bytes, Id, Instruction, Mode, Place, Target,
+    Access, AccessKind, Bytes, Each, Id, Instruction, Mode, Place, Target,
     reflect::{
-        pointer::{Pointer, Root},
+        pointer::{Pointer, Root, each},
         types::{TypeRef, is_address},
         value::{Value, one_of},
         walk::Frame,
@@ -74,7 +74,7 @@ impl Frame<'_, '_> {
         mode: Mode,
         sure: bool,
     ) {
-        let targets: Vec<Target> = match &pointer.root {
+        let targets: Vec<(Target, Option<Each>)> = match &pointer.root {
             Root::Local(..) => return,
             Root::Variable(place) => {
                 let (read, written) = self.machine.found.interface.entry((*place, pointer.member)).or_default();
@@ -83,33 +83,35 @@ impl Frame<'_, '_> {
                 return;
             }
             Root::Descriptor(variable) if pointer.is_texel || !self.machine.variables.has_bytes(*variable) => {
-                vec![self.descriptor(*variable, pointer, None)]
+                vec![(self.descriptor(*variable, pointer, None), None)]
             }
             Root::Descriptor(variable) => {
-                let ranges = self.ranges(pointer, reach);
-                ranges.into_iter().map(|it| self.descriptor(*variable, pointer, Some(it))).collect()
+                let ranges = self.ranges(pointer, reach).into_iter();
+                ranges.map(|(bytes, each)| (self.descriptor(*variable, pointer, Some(bytes)), each)).collect()
             }
             Root::PushConstant => {
-                self.ranges(pointer, reach).into_iter().map(|bytes| Target::PushConstant { bytes }).collect()
+                let ranges = self.ranges(pointer, reach).into_iter();
+                ranges.map(|(bytes, each)| (Target::PushConstant { bytes }, each)).collect()
             }
             Root::Address(from) => {
                 let from = || from.as_ref().map(|it| Place::clone(it));
                 let ranges = self.ranges(pointer, reach).into_iter();
-                ranges.map(|bytes| Target::Address { from: from(), bytes }).collect()
+                ranges.map(|(bytes, each)| (Target::Address { from: from(), bytes }, each)).collect()
             }
         };
-        for target in targets {
-            self.remember(Access { at: it.at, target, kind, mode, is_certain: sure });
+        for (target, each) in targets {
+            self.remember(Access { at: it.at, target, each, kind, mode, is_certain: sure });
         }
     }
 
-    fn ranges(&self, pointer: &Pointer, reach: Reach) -> Vec<Bytes> {
+    fn ranges(&self, pointer: &Pointer, reach: Reach) -> Vec<(Bytes, Option<Each>)> {
         match reach {
             Reach::Type(ty) => self.machine.types.bytes(pointer, ty),
             Reach::Bytes(size) => {
                 let most = pointer.spread.zip(size).map(|(spread, size)| spread.saturating_add(size));
                 let end = most.map(|it| pointer.offset.saturating_add(it));
-                vec![Bytes { start: pointer.offset, end, is_exact: pointer.spread == Some(0) && size.is_some() }]
+                let is_exact = pointer.spread == Some(0) && size.is_some();
+                vec![(Bytes { start: pointer.offset, end, is_exact }, each(pointer, 0, size))]
             }
         }
     }
@@ -125,7 +127,7 @@ impl Frame<'_, '_> {
         let Some(class) = types.class(types.of_value(pointer)) else { return };
         if is_address(class) {
             let target = Target::Address { from: None, bytes: Bytes { start: 0, end: None, is_exact: false } };
-            self.remember(Access { at: it.at, target, kind, mode, is_certain: false });
+            self.remember(Access { at: it.at, target, each: None, kind, mode, is_certain: false });
         }
         let resources = [StorageClass::Uniform, StorageClass::UniformConstant, StorageClass::StorageBuffer];
         self.machine.found.is_incomplete |= resources.iter().any(|it| *it as u32 == class);
@@ -137,7 +139,7 @@ impl Frame<'_, '_> {
             Value::Handle(pointer) => {
                 if let Root::Descriptor(variable) = pointer.root {
                     let target = self.descriptor(variable, pointer, None);
-                    self.remember(Access { at: it.at, target, kind, mode, is_certain: sure });
+                    self.remember(Access { at: it.at, target, each: None, kind, mode, is_certain: sure });
                 }
             }
             Value::Sampled(both) => {

@@ -2,7 +2,7 @@
 
 use spirv::Op;
 
-use crate::reflect::value::{Loaded, Value, one_of};
+use crate::reflect::value::{Loaded, Sum, Value, one_of};
 
 use std::rc::Rc;
 
@@ -19,7 +19,8 @@ pub(super) fn compute(op: Op, widths: Widths, values: &[Value]) -> Value {
         let numbers: Vec<u64> = values.iter().filter_map(Value::number).collect();
         return fold(op, widths, &numbers).map_or(Value::Unknown, Value::Const);
     }
-    if let Some(value) = absorb(op, values).or_else(|| shift_address(op, widths, values)) {
+    let special = absorb(op, values).or_else(|| shift_address(op, widths, values));
+    if let Some(value) = special.or_else(|| sum(op, widths, values)) {
         return value;
     }
     if let Some(count) = values.iter().find_map(|it| it.parts().map(<[Value]>::len)) {
@@ -55,6 +56,54 @@ fn shift_address(op: Op, widths: Widths, values: &[Value]) -> Option<Value> {
     };
     let is_shifted = base.is_shifted || other.number().is_none();
     Some(Value::Loaded(Rc::new(Loaded { from: base.from.clone(), plus: base.plus.wrapping_add(by), is_shifted })))
+}
+
+/// More terms than these are not worth keeping.
+const TERMS_MAX: usize = 4;
+
+/// Sums, and their multiples.
+fn sum(op: Op, widths: Widths, values: &[Value]) -> Option<Value> {
+    let width = widths.operand.clamp(1, 64);
+    let operand = |it: &Value| match it {
+        Value::Sum(it) => Some(Sum::clone(it)),
+        Value::Const(it) => Some(Sum { terms: Vec::new(), plus: sign_extend(*it, width) }),
+        _ => None,
+    };
+    let sum = match values {
+        [one] if matches!(op, Op::UConvert | Op::SConvert | Op::CopyObject) => operand(one)?,
+        [left, right] => {
+            let (left, right) = (operand(left)?, operand(right)?);
+            match op {
+                Op::IAdd => add(left, right),
+                Op::ISub => add(left, times(right, -1)),
+                Op::IMul if left.terms.is_empty() => times(right, left.plus),
+                Op::IMul if right.terms.is_empty() => times(left, right.plus),
+                Op::ShiftLeftLogical if right.terms.is_empty() && (0..32).contains(&right.plus) => {
+                    times(left, 1 << right.plus)
+                }
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    (sum.terms.len() <= TERMS_MAX).then(|| Value::Sum(Rc::new(sum)))
+}
+
+fn times(mut sum: Sum, factor: i64) -> Sum {
+    sum.plus = sum.plus.wrapping_mul(factor);
+    sum.terms.iter_mut().for_each(|it| it.factor = it.factor.wrapping_mul(factor));
+    sum
+}
+
+fn add(mut left: Sum, right: Sum) -> Sum {
+    left.plus = left.plus.wrapping_add(right.plus);
+    for term in right.terms {
+        match left.terms.iter_mut().find(|it| it.of == term.of) {
+            Some(same) => same.factor = same.factor.wrapping_add(term.factor),
+            None => left.terms.push(term),
+        }
+    }
+    left
 }
 
 fn by_part(op: Op, widths: Widths, values: &[Value], count: usize) -> Value {

@@ -93,6 +93,8 @@ pub struct Access {
     /// For messages: see [`Module::source`].
     pub at: At,
     pub target: Target,
+    /// Which bytes of the range it is, where that is decided by the invocation's numbers and by what memory holds.
+    pub each: Option<Each>,
     pub kind: AccessKind,
     pub mode: Mode,
     /// Every invocation that runs to its end does it, to this very target. Otherwise it is under a branch or in a loop,
@@ -102,12 +104,13 @@ pub struct Access {
 
 impl Access {
     /// What is equal here is the same access.
-    fn order(&self) -> (At, AccessKind, Mode, &Target, bool) {
-        (self.at, self.kind, self.mode, &self.target, !self.is_certain)
+    fn order(&self) -> (At, AccessKind, Mode, &Target, &Option<Each>, bool) {
+        (self.at, self.kind, self.mode, &self.target, &self.each, !self.is_certain)
     }
 
     fn is_same(&self, other: &Access) -> bool {
-        (self.at, self.kind, self.mode, &self.target) == (other.at, other.kind, other.mode, &other.target)
+        let (left, right) = (self.order(), other.order());
+        (left.0, left.1, left.2, left.3, left.4) == (right.0, right.1, right.2, right.3, right.4)
     }
 }
 
@@ -149,6 +152,32 @@ pub struct Bytes {
     pub end: Option<u64>,
     /// All of it is accessed. Otherwise some of it, decided at run time.
     pub is_exact: bool,
+}
+
+/// An invocation accesses `size` bytes from `start` plus the sum of the terms on.
+///
+/// The shader may count in 32 bits; a sum that leaves them wraps around there, but not here.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Each {
+    pub start: i64,
+    pub terms: Vec<Term>,
+    pub size: u64,
+}
+
+/// A quantity, so many times.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Term {
+    pub of: Quantity,
+    pub factor: i64,
+}
+
+/// A number that is decided outside of the shader.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Quantity {
+    /// A component of a `BuiltIn`: the number of an invocation, a workgroup, a vertex.
+    BuiltIn { built_in: u32, component: u32 },
+    /// What the shader reads here.
+    Read(Place),
 }
 
 /// Where a number or an address is read that decides about another access.

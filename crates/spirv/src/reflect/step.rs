@@ -5,14 +5,14 @@ use std::rc::Rc;
 use spirv::{GlslStd450Op as Glsl, Op};
 
 use crate::{
-    AccessKind, Id, Instruction, Mode,
+    AccessKind, Id, Instruction, Mode, Quantity, Term,
     reflect::{
         access::Reach,
         constants::{extract, shuffle},
         fold::{Widths, compute},
-        pointer::{Pointer, Root},
+        pointer::{Pointer, Root, add_terms, lose, shift},
         types::{Type, TypeRef, is_address},
-        value::{Value, join, one_of},
+        value::{Sum, Value, join, one_of},
         walk::Frame,
     },
 };
@@ -85,13 +85,32 @@ impl Frame<'_, '_> {
         match &pointer.root {
             Root::Local(..) => self.load_local(pointer),
             _ if self.is_opaque(ty) => Value::Handle(pointer.clone()),
-            Root::Variable(_) => Value::Unknown,
+            Root::Variable(place) => self.built_in(*place, pointer, ty),
             _ if pointer.is_texel => Value::Unknown,
             Root::Descriptor(_) | Root::PushConstant | Root::Address(_) => {
                 let mut from = Pointer::clone(pointer);
                 from.ty = ty;
                 self.memory(from)
             }
+        }
+    }
+
+    /// The number of an invocation, a vertex or the like.
+    fn built_in(&self, place: u32, pointer: &Pointer, ty: TypeRef) -> Value {
+        let types = &self.machine.types;
+        let Some(built_in) = self.machine.variables.built_in(place).filter(|_| pointer.spread == Some(0)) else {
+            return Value::Unknown;
+        };
+        let term = |component: u64| {
+            let of = Quantity::BuiltIn { built_in, component: component as u32 };
+            Value::Sum(Rc::new(Sum { terms: vec![Term { of, factor: 1 }], plus: 0 }))
+        };
+        match types.get(ty) {
+            Type::Int { width: 32, .. } => term(pointer.offset / 4),
+            Type::Vector { of, count } if matches!(types.get(*of), Type::Int { width: 32, .. }) => {
+                Value::composite((0..u64::from(*count).min(4)).map(term).collect())
+            }
+            _ => Value::Unknown,
         }
     }
 
@@ -194,7 +213,7 @@ impl Frame<'_, '_> {
         let index = self.value(it.id(4));
         let base = self.value(it.id(3));
         let mut pointers = pointers(&base);
-        pointers.iter_mut().for_each(|pointer| types.leap(pointer, &index, stride));
+        pointers.iter_mut().for_each(|pointer| types.leap(&self.machine.variables, pointer, &index, stride));
         self.follow(&base, pointers, it.from(5))
     }
 
@@ -207,7 +226,7 @@ impl Frame<'_, '_> {
         for pointer in &mut pointers {
             pointer.ty = ty;
             if let Some(element) = element {
-                types.leap(pointer, &self.value(it.id(element)), 0);
+                types.leap(&self.machine.variables, pointer, &self.value(it.id(element)), 0);
             }
         }
         self.follow(&base, pointers, it.from(if element.is_some() { 6 } else { 5 }))
@@ -223,8 +242,8 @@ impl Frame<'_, '_> {
         let mut pointers = pointers(&base);
         for pointer in &mut pointers {
             match offset {
-                Some(offset) => pointer.offset = pointer.offset.saturating_add(offset),
-                None => pointer.spread = None,
+                Some(offset) => shift(pointer, offset),
+                None => lose(pointer),
             }
             pointer.ty = ty;
         }
@@ -338,7 +357,7 @@ impl Frame<'_, '_> {
             }
             return if types.width(self.result_type(it)) == types.width(operand) { value } else { Value::Unknown };
         }
-        let values: Vec<Value> = it.from(3).iter().map(|it| self.value(Id(*it))).collect();
+        let mut values: Vec<Value> = it.from(3).iter().map(|it| self.value(Id(*it))).collect();
         if let [Value::Pointer(base), by] | [by, Value::Pointer(base)] = &values[..]
             && op == Op::IAdd
         {
@@ -349,15 +368,30 @@ impl Frame<'_, '_> {
         }
         let width = |ty| if matches!(types.get(ty), Type::Bool) { 1 } else { types.width(ty).unwrap_or(32) };
         let widths = Widths { result: width(self.result_type(it)), operand: width(operand) };
+        for value in values.iter_mut().filter(|it| matches!(it, Value::Loaded(_))) {
+            if let Some(sum) = types.sum(&self.machine.variables, value) {
+                *value = Value::Sum(Rc::new(sum));
+            }
+        }
         compute(op, widths, &values)
     }
 
     /// An address that was a pointer, and something added.
     fn moved(&self, base: &Pointer, by: &Value) -> Value {
         let mut pointer = base.clone();
-        match by.number() {
-            Some(by) => pointer.offset = pointer.offset.wrapping_add(by),
-            None => (pointer.offset, pointer.spread) = (0, None),
+        match (by.number(), self.machine.types.sum(&self.machine.variables, by)) {
+            (Some(by), _) => {
+                pointer.offset = pointer.offset.wrapping_add(by);
+                pointer.lead = pointer.lead.wrapping_add(by as i64);
+            }
+            (None, Some(sum)) => {
+                add_terms(&mut pointer, &sum, 1);
+                (pointer.offset, pointer.spread) = (0, None);
+            }
+            (None, None) => {
+                lose(&mut pointer);
+                pointer.offset = 0;
+            }
         }
         Value::Pointer(Rc::new(pointer))
     }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::reflect::pointer::Pointer;
+use crate::reflect::{Term, pointer::Pointer};
 
 /// Larger composites are not kept: tables of numbers are rarely indices of anything.
 const PARTS_MAX: u32 = 4096;
@@ -23,6 +23,8 @@ pub(super) enum Value {
     Sampled(Rc<(Value, Value)>),
     /// What stands in memory that the host may know.
     Loaded(Rc<Loaded>),
+    /// A number that differs between invocations or runs in a known way.
+    Sum(Rc<Sum>),
     /// One of several, none of them of this kind.
     OneOf(Rc<[Value]>),
 }
@@ -32,6 +34,13 @@ pub(super) struct Composite {
     parts: Box<[Value]>,
     all: u32,
     depth: u8,
+}
+
+/// Terms and a constant.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Sum {
+    pub(super) terms: Vec<Term>,
+    pub(super) plus: i64,
 }
 
 /// A value in memory, and what was added to it.

@@ -15,6 +15,8 @@ use crate::{
 /// By the place of the variable's instruction.
 pub(super) struct Variables {
     pointers: Vec<Option<Rc<Pointer>>>,
+    /// Of inputs: the `BuiltIn`.
+    built_ins: Vec<Option<u32>>,
     /// Of descriptors: the place among them.
     numbers: Vec<Option<usize>>,
     pub(super) descriptors: Vec<Descriptor>,
@@ -24,6 +26,7 @@ impl Variables {
     pub(super) fn new(module: &Module, types: &Types<'_>) -> Variables {
         let mut all = Variables {
             pointers: vec![None; module.globals().len()],
+            built_ins: vec![None; module.globals().len()],
             numbers: vec![None; module.globals().len()],
             descriptors: Vec::new(),
         };
@@ -37,6 +40,10 @@ impl Variables {
 
     pub(super) fn pointer(&self, place: u32) -> Option<Rc<Pointer>> {
         self.pointers.get(place as usize)?.clone()
+    }
+
+    pub(super) fn built_in(&self, place: u32) -> Option<u32> {
+        self.built_ins.get(place as usize).copied().flatten()
     }
 
     /// The place of a variable among the descriptors.
@@ -67,6 +74,9 @@ impl Variables {
         } else if class == StorageClass::PushConstant as u32 {
             Root::PushConstant
         } else {
+            if class == StorageClass::Input as u32 {
+                self.built_ins[place as usize] = module.decorated(it.id(2), None, Decoration::BuiltIn);
+            }
             Root::Variable(place)
         };
         self.pointers[place as usize] = Some(Rc::new(Pointer::new(root, ty)));

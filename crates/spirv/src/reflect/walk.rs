@@ -149,7 +149,7 @@ impl<'a> Machine<'a> {
 
 fn forget_numbers(argument: &mut Argument) {
     let (Argument::Value(value) | Argument::Variable(value)) = argument;
-    let is_number = |it: &Value| matches!(it, Value::Const(_) | Value::Composite(_) | Value::Loaded(_));
+    let is_number = |it: &Value| matches!(it, Value::Const(_) | Value::Composite(_) | Value::Loaded(_) | Value::Sum(_));
     if value.each().iter().all(is_number) {
         *value = Value::Unknown;
     }

@@ -4,7 +4,12 @@
 
 use std::path::{Path, PathBuf};
 
-use lavascope_spirv::{Access, AccessKind, Bytes, Element, Mode, Module, Place, Reflection, Specialization, Target};
+use lavascope_spirv::{
+    Access, AccessKind, Bytes, Each, Element, Mode, Module, Place, Quantity, Reflection, Specialization, Target, Term,
+};
+use spirv::BuiltIn;
+
+pub(crate) mod assemble;
 
 /// The folder of the sources and of what they were compiled into.
 pub(crate) fn folder() -> PathBuf {
@@ -76,6 +81,23 @@ fn line(reflection: &Reflection, access: &Access) -> String {
         other => format!(" {other:?}"),
     };
     format!("{what} {mode}{kind}{}", if access.is_certain { "" } else { "?" })
+}
+
+/// How the bytes of accesses depend on invocations, where that is known.
+pub(crate) fn dependencies(reflection: &Reflection) -> Vec<String> {
+    reflection.accesses.iter().filter_map(|it| it.each.as_ref()).map(dependency).collect()
+}
+
+fn dependency(each: &Each) -> String {
+    let term = |it: &Term| match &it.of {
+        Quantity::BuiltIn { built_in, component } => {
+            let built_in = BuiltIn::from_u32(*built_in).expect("a built-in");
+            format!("{} * {built_in:?}.{component}", it.factor)
+        }
+        Quantity::Read(from) => format!("{} * ({})", it.factor, place(from)),
+    };
+    let terms: Vec<String> = each.terms.iter().map(term).collect();
+    format!("{} + {}: {}", each.start, terms.join(" + "), each.size)
 }
 
 fn place(place: &Place) -> String {

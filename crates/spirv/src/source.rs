@@ -135,5 +135,9 @@ mod tests {
         assert_eq!(line_in(source, "", 11).as_deref(), Some("eleven"));
         assert_eq!(line_in(source, "other", 2).as_deref(), Some("elsewhere"));
         assert_eq!(line_in(source, "", 12), None);
+        // Line 40 says that the line behind it is line 10.
+        let lines: Vec<String> =
+            (1..=50).map(|it| if it == 40 { "#line 10".into() } else { format!("{it}") }).collect();
+        assert_eq!(line_in(&lines.join("\n"), "", 15).as_deref(), Some("46"));
     }
 }

@@ -258,6 +258,93 @@ fn tile_images_and_helper_invocations_are_seen() {
 }
 
 #[test]
+fn the_last_line_before_an_instruction_counts_until_there_is_none() {
+    let rest = "
+        %main = Function %void None %run
+        %start = Label
+        %to = AccessChain %to_uint %a %0 %0
+        Store %to %1
+        Line %file 12 3
+        Store %to %2
+        Line %file 12 30
+        Store %to %3
+        NoLine
+        Store %to %0
+        Line %nameless 7 0
+        Store %to %1
+        Return
+        FunctionEnd";
+    let strings = "%file = String \"here.comp\"\n %nameless = String \"\"";
+    let module = module(&format!("{ENTRY}\n {strings}"), "", rest);
+    let lines: Vec<_> = reflect_entry(&module, 0).accesses.iter().map(|it| module.source(it.at)).collect();
+    let places = lines.iter().map(|it| it.as_ref().map(|it| (it.file.as_str(), it.line, it.column)));
+    let wanted = [None, Some(("here.comp", 12, 3)), Some(("here.comp", 12, 30)), None, Some(("", 7, 0))];
+    assert_eq!(places.collect::<Vec<_>>(), wanted);
+    assert!(lines.iter().flatten().all(|it| it.text.is_none()), "there is no source in the module");
+}
+
+#[test]
+fn private_variables_that_nobody_stores_to_are_constants() {
+    let rest = "
+        %three = TypeArray %uint %3
+        %table = ConstantComposite %three %3 %0 %2
+        %to_table = TypePointer Private %three
+        %to_private = TypePointer Private %uint
+        %fixed = Variable %to_table Private %table
+        %changed = Variable %to_table Private %table
+        %main = Function %void None %run
+        %start = Label
+        %p0 = AccessChain %to_private %changed %0
+        %p1 = AccessChain %to_private %fixed %2
+        %i0 = Load %uint %p0
+        %i1 = Load %uint %p1
+        Store %p0 %1
+        %to0 = AccessChain %to_uint %a %0 %i0
+        %to1 = AccessChain %to_uint %a %0 %i1
+        Store %to0 %1
+        Store %to1 %1
+        Return
+        FunctionEnd";
+    let found = reflect_entry(&module(ENTRY, "", rest), 0);
+    assert_eq!(lines(&found), ["0.0 ~16.. writes", "0.0 24..28 writes"]);
+}
+
+#[test]
+fn a_variable_that_a_function_stores_to_on_one_path_may_hold_either() {
+    let rest = "
+        %to_slot = TypePointer Function %to_uint
+        %change = TypeFunction %void %to_slot
+        %maybe = Function %void None %change
+        %slot = FunctionParameter %to_slot
+        %in_maybe = Label
+        %from = AccessChain %to_uint %a %0 %0
+        %value = Load %uint %from
+        %test = IEqual %bool %value %0
+        SelectionMerge %merge None
+        BranchConditional %test %inside %merge
+        %inside = Label
+        Return
+        %merge = Label
+        %other = AccessChain %to_uint %b %0 %1
+        Store %slot %other
+        Return
+        FunctionEnd
+        %main = Function %void None %run
+        %start = Label
+        %held = Variable %to_slot Function
+        %first = AccessChain %to_uint %a %0 %3
+        Store %held %first
+        %called = FunctionCall %void %maybe %held
+        %either = Load %to_uint %held
+        Store %either %1
+        Return
+        FunctionEnd";
+    let found = reflect_entry(&module(ENTRY, "", rest), 0);
+    assert_eq!(lines(&found), ["0.0 16..20 reads", "0.0 28..32 writes?", "0.1 20..24 writes?"]);
+    assert!(found.is_complete);
+}
+
+#[test]
 fn recursion_and_cycles_end() {
     let rest = "
         %main = Function %void None %run
@@ -302,7 +389,8 @@ fn deep_nesting_does_not_exhaust_the_stack() {
         rest += &format!("%n{level} = TypeStruct %n{before} %n{before}\n");
         rest += &format!("%k{level} = ConstantComposite %n{level} %k{before} %k{before}\n");
     }
-    rest += "%main = Function %void None %run\n %start = Label\n";
+    rest += "%to_out = TypePointer Output %n40\n %out = Variable %to_out Output\n";
+    rest += "%main = Function %void None %run\n %start = Label\n Store %out %k40\n";
     let mut last = "%0".to_owned();
     for level in 0..20_000 {
         rest += &format!("%w{level} = AccessChain %to_uint %a %0 {last}\n %v{level} = Load %uint %w{level}\n");

@@ -61,7 +61,10 @@ fn every_way_of_access_is_told_from_its_instruction() {
         "0.12 0..0 uses Query",
     ];
     assert_eq!(lines(&reflect("kinds.frag")), wanted);
-    assert_eq!(lines(&reflect("rays.comp")), ["0.0 reads Trace", "0.2 0..4 writes"]);
+    assert_eq!(
+        lines(&reflect("rays.comp")),
+        ["0.0 reads Trace", "push 0..8 reads", "*(push 0..8) ~0.. reads Trace", "0.2 0..4 writes"]
+    );
 }
 
 #[test]
@@ -228,7 +231,8 @@ fn the_interface_has_what_is_used_with_its_place_and_type() {
     assert_eq!((model.columns, model.components, model.location), (4, 4, Some(2)));
     assert_eq!(named(&vertex, "weight").expect("an input").component, 3);
     assert!(named(&vertex, "unused").is_none());
-    assert_eq!(named(&vertex, "uv").expect("a member").location, Some(3));
+    assert_eq!(named(&vertex, "color").expect("a member").location, Some(4));
+    assert_eq!(named(&vertex, "uv").expect("a member").location, Some(11));
     assert!(named(&vertex, "idle").is_none());
     assert_eq!(lines(&vertex), ["push 16..32 reads", "push 64..68 reads"]);
 }

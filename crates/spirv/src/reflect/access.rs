@@ -34,6 +34,7 @@ impl Frame<'_, '_> {
                 });
             }
             Op::ImageTexelPointer => return Some(self.texel_pointer(it)),
+            Op::ConvertUToAccelerationStructureKHR => return Some(self.structure_at(it)),
             Op::ArrayLength => self.access(it, it.id(3), Reach::Bytes(Some(0)), AccessKind::Query, Mode::None),
             Op::UntypedArrayLengthKHR => {
                 self.access(it, it.id(4), Reach::Bytes(Some(0)), AccessKind::Query, Mode::None)
@@ -75,8 +76,9 @@ impl Frame<'_, '_> {
         sure: bool,
     ) {
         let targets: Vec<(Target, Option<Each>)> = match &pointer.root {
-            Root::Local(..) => return,
+            Root::Local(..) | Root::Fixed(..) => return,
             Root::Variable(place) => {
+                self.machine.found.is_incomplete |= self.machine.variables.is_heap(*place);
                 let (read, written) = self.machine.found.interface.entry((*place, pointer.member)).or_default();
                 *read |= mode.reads();
                 *written |= mode.writes();
@@ -126,8 +128,7 @@ impl Frame<'_, '_> {
         let types = &self.machine.types;
         let Some(class) = types.class(types.of_value(pointer)) else { return };
         if is_address(class) {
-            let target = Target::Address { from: None, bytes: Bytes { start: 0, end: None, is_exact: false } };
-            self.remember(Access { at: it.at, target, each: None, kind, mode, is_certain: false });
+            self.remember(Access { at: it.at, target: address(None), each: None, kind, mode, is_certain: false });
         }
         let resources = [StorageClass::Uniform, StorageClass::UniformConstant, StorageClass::StorageBuffer];
         self.machine.found.is_incomplete |= resources.iter().any(|it| *it as u32 == class);
@@ -137,10 +138,12 @@ impl Frame<'_, '_> {
     fn handle(&mut self, it: Instruction<'_>, value: &Value, kind: AccessKind, mode: Mode, sure: bool) {
         match value {
             Value::Handle(pointer) => {
-                if let Root::Descriptor(variable) = pointer.root {
-                    let target = self.descriptor(variable, pointer, None);
-                    self.remember(Access { at: it.at, target, each: None, kind, mode, is_certain: sure });
-                }
+                let target = match &pointer.root {
+                    Root::Descriptor(variable) => self.descriptor(*variable, pointer, None),
+                    Root::Address(from) => address(from.as_ref().map(|it| Place::clone(it))),
+                    _ => return self.machine.found.is_incomplete = true,
+                };
+                self.remember(Access { at: it.at, target, each: None, kind, mode, is_certain: sure });
             }
             Value::Sampled(both) => {
                 self.handle(it, &both.0, kind, mode, sure);
@@ -176,6 +179,17 @@ impl Frame<'_, '_> {
         one_of(texels.collect())
     }
 
+    /// An acceleration structure by its address.
+    fn structure_at(&self, it: Instruction<'_>) -> Value {
+        match self.value(it.id(3)) {
+            Value::Loaded(from) => {
+                let machine = &*self.machine;
+                Value::Handle(machine.types.address(&machine.variables, &from, TypeRef::MAX).into())
+            }
+            _ => Value::Handle(Pointer::new(Root::Address(None), TypeRef::MAX).into()),
+        }
+    }
+
     fn pointer_access(&mut self, op: Op, it: Instruction<'_>) {
         let Some((place, kind, mode)) = pointer_access(op) else { return };
         let reach = match (kind, mode) {
@@ -197,6 +211,11 @@ impl Frame<'_, '_> {
             self.machine.found.tile_images.push(place);
         }
     }
+}
+
+/// Somewhere behind an address.
+fn address(from: Option<Place>) -> Target {
+    Target::Address { from, bytes: Bytes { start: 0, end: None, is_exact: false } }
 }
 
 /// The operand that is an image or the like, and what is done to it.
@@ -237,7 +256,9 @@ fn image_access(op: Op) -> Option<(usize, AccessKind, Mode)> {
         }
         Op::ImageRead | Op::ImageSparseRead => (3, ImageRead, Mode::Read),
         Op::ImageWrite => (1, ImageWrite, Mode::Write),
-        Op::ImageQuerySizeLod
+        Op::ImageQueryFormat
+        | Op::ImageQueryOrder
+        | Op::ImageQuerySizeLod
         | Op::ImageQuerySize
         | Op::ImageQueryLod
         | Op::ImageQueryLevels

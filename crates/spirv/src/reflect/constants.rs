@@ -69,7 +69,9 @@ impl<'a> Constants<'a> {
             Some(Op::SpecConstantTrue) => Value::Const(special().map_or(1, |it| u64::from(it != 0))),
             Some(Op::SpecConstantFalse) => Value::Const(special().map_or(0, |it| u64::from(it != 0))),
             Some(Op::Constant) => Value::Const(self.literal(it)),
-            Some(Op::SpecConstant) => Value::Const(special().unwrap_or_else(|| self.literal(it))),
+            Some(Op::SpecConstant) => {
+                Value::Const(special().map_or_else(|| self.literal(it), |number| self.narrow(it.id(1), number)))
+            }
             Some(Op::ConstantComposite | Op::SpecConstantComposite) => {
                 Value::composite(it.from(3).iter().map(|it| self.of(Id(*it)).clone()).collect())
             }
@@ -81,8 +83,12 @@ impl<'a> Constants<'a> {
 
     /// The words of a number, without the copies of its sign that fill them.
     fn literal(&self, it: Instruction<'_>) -> u64 {
-        let number = u64::from(it.word(3)) | u64::from(it.word(4)) << 32;
-        let unused = 64 - self.width(it.id(1)).clamp(1, 64);
+        self.narrow(it.id(1), u64::from(it.word(3)) | u64::from(it.word(4)) << 32)
+    }
+
+    /// A number with zeros above the width of its type.
+    fn narrow(&self, ty: Id, number: u64) -> u64 {
+        let unused = 64 - self.width(ty).clamp(1, 64);
         number << unused >> unused
     }
 

@@ -148,7 +148,7 @@ pub(super) fn local(module: &Module, function: &Function, label: Id) -> Option<u
 }
 
 /// The variables and parameters that an instruction may write to.
-fn stored(module: &Module, it: Instruction<'_>) -> Vec<Id> {
+pub(super) fn stored(module: &Module, it: Instruction<'_>) -> Vec<Id> {
     let pointers = match it.op() {
         Some(Op::Store | Op::CopyMemory | Op::CopyMemorySized) => &it.words()[1..2],
         Some(Op::FunctionCall) => it.from(4),

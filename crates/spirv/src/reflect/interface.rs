@@ -87,6 +87,9 @@ pub struct MeshLimits {
     pub primitives: u32,
 }
 
+/// More members than there are locations on any device.
+const MEMBERS_MAX: usize = 1024;
+
 /// Everything about an entry point, with the descriptors of the whole module.
 pub(super) fn describe(machine: &Machine<'_>, entry: &EntryPoint, accesses: Vec<Access>) -> Reflection {
     let found = &machine.found;
@@ -114,6 +117,10 @@ pub(super) fn describe(machine: &Machine<'_>, entry: &EntryPoint, accesses: Vec<
             apply_mode(machine, &mut reflection, it);
         }
     }
+    // Other stages say how many vertices they output, too.
+    if let Some(mesh) = &mut reflection.mesh {
+        mesh.vertices = vertices_of(machine.module, entry.function);
+    }
     reflection.workgroup_size = built_in_size(machine).or(reflection.workgroup_size);
     let writes =
         |what: BuiltIn| reflection.interface.iter().any(|it| it.is_written && it.built_in == Some(what as u32));
@@ -126,7 +133,6 @@ fn apply_mode(machine: &Machine<'_>, reflection: &mut Reflection, it: Instructio
     let Some(mode) = ExecutionMode::from_u32(it.word(2)) else { return };
     let constant = |place| machine.constants.number(it.id(place)).and_then(|it| u32::try_from(it).ok()).unwrap_or(1);
     let tests = &mut reflection.tests;
-    let mesh = MeshLimits { vertices: 0, primitives: 0 };
     match mode {
         ExecutionMode::LocalSize => reflection.workgroup_size = Some([it.word(3), it.word(4), it.word(5)]),
         ExecutionMode::LocalSizeId => reflection.workgroup_size = Some([constant(3), constant(4), constant(5)]),
@@ -149,10 +155,7 @@ fn apply_mode(machine: &Machine<'_>, reflection: &mut Reflection, it: Instructio
             reflection.interlock = Some(Interlock { mode, is_ordered: false });
         }
         ExecutionMode::OutputPrimitivesEXT => {
-            reflection.mesh = Some(MeshLimits { primitives: it.word(3), ..reflection.mesh.unwrap_or(mesh) });
-            // The number of vertices may have come first, when this was not known to be a mesh shader.
-            let vertices = vertices_of(machine.module, it.id(1));
-            reflection.mesh = reflection.mesh.map(|it| MeshLimits { vertices, ..it });
+            reflection.mesh = Some(MeshLimits { primitives: it.word(3), vertices: 0 });
         }
         _ => {}
     }
@@ -229,20 +232,22 @@ fn entries(machine: &Machine<'_>, id: Id, kind: InterfaceKind, ty: TypeRef, memb
         return vec![entry(machine, id, (id, None), kind, ty)];
     };
     let Some(block) = machine.module.at(At(inner)).result() else { return Vec::new() };
-    let wanted = members.iter().enumerate().filter(|it| member.is_none_or(|member| member as usize == it.0));
-    let all = wanted.map(|(at, it)| entry(machine, id, (block, Some(at as u32)), kind, it.ty));
-    let mut all: Vec<Interface> = all.collect();
-    place_members(machine, id, &mut all);
-    all
-}
-
-/// Members without a location follow those before them.
-fn place_members(machine: &Machine<'_>, variable: Id, members: &mut [Interface]) {
-    let Some(first) = machine.module.decorated(variable, None, Decoration::Location) else { return };
-    for it in members.iter_mut().filter(|it| it.location.is_none() && it.built_in.is_none()) {
-        let before = it.member.unwrap_or(0);
-        it.location = Some(first.saturating_add(before));
+    let variable = machine.module.decorated(id, None, Decoration::Location);
+    let mut next = variable.unwrap_or(0);
+    let mut all = Vec::new();
+    for (at, it) in members.iter().enumerate().take(MEMBERS_MAX) {
+        let mut one = entry(machine, id, (block, Some(at as u32)), kind, it.ty);
+        // A member without a location follows the one before.
+        let location = one.location.unwrap_or(next);
+        next = location.saturating_add(machine.types.locations(it.ty));
+        if one.built_in.is_none() && variable.is_some() {
+            one.location = Some(location);
+        }
+        if member.is_none_or(|it| it as usize == at) {
+            all.push(one);
+        }
     }
+    all
 }
 
 fn entry(

@@ -45,6 +45,8 @@ pub(super) enum Root {
     PushConstant,
     /// A variable of a function, by its place in the frame, and the path into it.
     Local(u32, Rc<[Option<u32>]>),
+    /// A private variable that keeps its first value, by its place, and the path into it.
+    Fixed(u32, Rc<[Option<u32>]>),
     /// A variable of another storage class, by its place.
     Variable(u32),
     /// A device address, and where it was read.
@@ -95,10 +97,9 @@ pub(super) trait Bindings {
 impl Types<'_> {
     /// One step of an access chain.
     pub(super) fn step(&self, bindings: &dyn Bindings, pointer: &mut Pointer, index: &Value) {
-        if let Root::Local(cell, path) = &pointer.root {
+        if let Root::Local(_, path) | Root::Fixed(_, path) = &mut pointer.root {
             let index = index.number().and_then(|it| u32::try_from(it).ok());
-            let path = path.iter().copied().chain([index]).collect();
-            pointer.root = Root::Local(*cell, path);
+            *path = path.iter().copied().chain([index]).collect();
         }
         match self.get(pointer.ty) {
             Type::Struct { members, .. } => {

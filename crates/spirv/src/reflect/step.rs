@@ -5,7 +5,7 @@ use std::rc::Rc;
 use spirv::{GlslStd450Op as Glsl, Op};
 
 use crate::{
-    AccessKind, Id, Instruction, Mode, Quantity, Term,
+    AccessKind, At, Id, Instruction, Mode, Quantity, Term,
     reflect::{
         access::Reach,
         constants::{extract, shuffle},
@@ -84,6 +84,10 @@ impl Frame<'_, '_> {
     fn loaded(&self, pointer: &Rc<Pointer>, ty: TypeRef) -> Value {
         match &pointer.root {
             Root::Local(..) => self.load_local(pointer),
+            Root::Fixed(place, path) => {
+                let first = self.value(self.module.at(At(*place)).id(4));
+                path.iter().fold(first, |value, index| self.part(&value, *index))
+            }
             _ if self.is_opaque(ty) => Value::Handle(pointer.clone()),
             Root::Variable(place) => self.built_in(*place, pointer, ty),
             _ if pointer.is_texel => Value::Unknown,

@@ -57,6 +57,8 @@ pub(super) enum Type {
         kind: StructKind,
         /// Bytes, or nothing where the end is open.
         size: Option<u64>,
+        /// Of an interface.
+        locations: u32,
         depth: u8,
     },
     Pointer {
@@ -191,6 +193,20 @@ impl<'a> Types<'a> {
         }
     }
 
+    /// How many locations of an interface a type takes.
+    pub(super) fn locations(&self, ty: TypeRef) -> u32 {
+        match self.get(ty) {
+            Type::Vector { of, count: 3.. } if self.width(*of) == Some(64) => 2,
+            Type::Matrix { of, columns } => columns.saturating_mul(self.locations(*of)),
+            Type::Array { of, count, .. } => {
+                let count = count.and_then(|it| u32::try_from(it).ok()).unwrap_or(1);
+                count.saturating_mul(self.locations(*of))
+            }
+            Type::Struct { locations, .. } => *locations,
+            _ => 1,
+        }
+    }
+
     /// The number of parts of a composite, where it is known.
     pub(super) fn parts(&self, ty: TypeRef) -> Option<usize> {
         match self.get(ty) {
@@ -288,7 +304,8 @@ impl<'a> Types<'a> {
         }
         let end = |it: &Member| Some(it.offset.saturating_add(self.size(it.ty, it.matrix)?));
         let size = members.iter().map(end).try_fold(0, |all, it| Some(u64::max(all, it?)));
-        Type::Struct { members: members.into(), kind, size, depth }
+        let locations = members.iter().map(|it| self.locations(it.ty)).fold(0, u32::saturating_add);
+        Type::Struct { members: members.into(), kind, size, locations, depth }
     }
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::reflect::{Term, pointer::Pointer};
 
 /// Larger composites are not kept: tables of numbers are rarely indices of anything.
-const PARTS_MAX: u32 = 4096;
+const PARTS_MAX: u32 = 256;
 const DEPTH_MAX: u8 = 24;
 /// More alternatives than these are as good as not knowing.
 const ALTERNATIVES_MAX: usize = 16;

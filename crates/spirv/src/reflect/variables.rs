@@ -1,12 +1,13 @@
 //! The global variables of a module: descriptors, push constants, inputs and outputs.
 
-use std::rc::Rc;
+use std::{collections::HashSet, rc::Rc};
 
 use spirv::{Decoration, Dim, Op, StorageClass};
 
 use crate::{
     At, Descriptor, DescriptorKind, Id, Instruction, Module,
     reflect::{
+        flow::stored,
         pointer::{Bindings, Pointer, Root},
         types::{StructKind, Type, TypeRef, Types},
     },
@@ -17,6 +18,7 @@ pub(super) struct Variables {
     pointers: Vec<Option<Rc<Pointer>>>,
     /// Of inputs: the `BuiltIn`.
     built_ins: Vec<Option<u32>>,
+    heaps: Vec<bool>,
     /// Of descriptors: the place among them.
     numbers: Vec<Option<usize>>,
     pub(super) descriptors: Vec<Descriptor>,
@@ -27,6 +29,7 @@ impl Variables {
         let mut all = Variables {
             pointers: vec![None; module.globals().len()],
             built_ins: vec![None; module.globals().len()],
+            heaps: vec![false; module.globals().len()],
             numbers: vec![None; module.globals().len()],
             descriptors: Vec::new(),
         };
@@ -35,7 +38,28 @@ impl Variables {
                 all.add(module, types, it);
             }
         }
+        all.fix(module);
         all
+    }
+
+    /// Finds the private variables that nothing is stored to.
+    fn fix(&mut self, module: &Module) {
+        let is_private = |it: &Instruction<'_>| it.is(Op::Variable) && it.word(3) == StorageClass::Private as u32;
+        let globals = module.instructions(module.globals());
+        let with_value = globals.filter(|it| is_private(it) && it.words().len() > 4);
+        let mut fixed: HashSet<u32> = with_value.map(|it| it.at.0).collect();
+        if fixed.is_empty() {
+            return;
+        }
+        for it in module.instructions(module.globals().end..module.len()) {
+            for place in stored(module, it).into_iter().filter_map(|it| module.place_of(it)) {
+                fixed.remove(&place.0);
+            }
+        }
+        for place in fixed {
+            let ty = self.pointers[place as usize].as_ref().map_or(TypeRef::MAX, |it| it.ty);
+            self.pointers[place as usize] = Some(Rc::new(Pointer::new(Root::Fixed(place, Rc::new([])), ty)));
+        }
     }
 
     pub(super) fn pointer(&self, place: u32) -> Option<Rc<Pointer>> {
@@ -44,6 +68,11 @@ impl Variables {
 
     pub(super) fn built_in(&self, place: u32) -> Option<u32> {
         self.built_ins.get(place as usize).copied().flatten()
+    }
+
+    /// Whether it is a heap of descriptors.
+    pub(super) fn is_heap(&self, place: u32) -> bool {
+        self.heaps.get(place as usize).copied().unwrap_or(false)
     }
 
     /// The place of a variable among the descriptors.
@@ -67,7 +96,10 @@ impl Variables {
             Some(Op::UntypedVariableKHR) => types.place(it.id(4)),
             _ => types.pointee(types.place(it.id(1))),
         };
-        let root = if is_resource(class) {
+        // Heaps of descriptors are built-in; which descriptor is meant there, the shader alone does not tell.
+        let built_in = module.decorated(it.id(2), None, Decoration::BuiltIn);
+        self.heaps[place as usize] = is_resource(class) && built_in.is_some();
+        let root = if is_resource(class) && built_in.is_none() {
             self.numbers[place as usize] = Some(self.descriptors.len());
             self.descriptors.push(describe(module, types, it.id(2), class, ty));
             Root::Descriptor(place)
@@ -75,7 +107,7 @@ impl Variables {
             Root::PushConstant
         } else {
             if class == StorageClass::Input as u32 {
-                self.built_ins[place as usize] = module.decorated(it.id(2), None, Decoration::BuiltIn);
+                self.built_ins[place as usize] = built_in;
             }
             Root::Variable(place)
         };

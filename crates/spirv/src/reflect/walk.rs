@@ -260,6 +260,10 @@ impl<'m, 'a> Frame<'m, 'a> {
             Access { is_certain, ..it }
         });
         summary.accesses = accesses.collect();
+        // What was never stored to is as the caller knows it.
+        for (out, passed) in summary.outs.iter_mut().zip(&self.passed) {
+            out.take_if(|_| passed.is_none_or(|it| !self.cells[it as usize].is_stored));
+        }
         summary
     }
 
@@ -299,19 +303,13 @@ impl<'m, 'a> Frame<'m, 'a> {
                 None => value,
             });
         }
-        let is_first = self.summary.outs.is_empty();
+        self.summary.outs.resize(self.passed.len(), None);
         for number in 0..self.passed.len() {
-            let held = self.passed[number].filter(|it| self.cells[*it as usize].is_stored).map(|it| self.held(it));
-            if is_first {
-                self.summary.outs.push(held);
-            } else {
-                let before = self.summary.outs[number].take();
-                self.summary.outs[number] = match (before, held) {
-                    (Some(left), Some(right)) => Some(join(&left, &right)),
-                    (None, None) => None,
-                    (Some(_), None) | (None, Some(_)) => Some(Value::Unknown),
-                };
-            }
+            let held = self.passed[number].map(|it| self.held(it));
+            self.summary.outs[number] = match (self.summary.outs[number].take(), held) {
+                (Some(left), Some(right)) => Some(join(&left, &right)),
+                (before, held) => before.or(held),
+            };
         }
     }
 

@@ -24,8 +24,8 @@ pub use instruction::{Instruction, text};
 pub use module::{Block, EntryPoint, Function, Module, Note, Section};
 pub use reflect::{
     Access, AccessKind, Bytes, Descriptor, DescriptorKind, Each, Element, FragmentTests, Interface, InterfaceKind,
-    Interlock, MeshLimits, Mode, NumberKind, Place, Quantity, ReflectError, Reflection, Specialization, Target, Term,
-    reflect,
+    Interlock, Layouts, MeshLimits, Mode, NumberKind, Place, Quantity, ReflectError, Reflection, Specialization,
+    Target, Term, reflect,
 };
 pub use source::SourceLine;
 

@@ -382,6 +382,27 @@ fn functions_that_call_each_other_twice_take_no_exponential_time() {
 }
 
 #[test]
+fn deep_calls_are_followed_as_far_as_the_stack_allows() {
+    for (levels, is_complete) in [(60, true), (5_000, false)] {
+        let mut rest = String::new();
+        for level in 0..levels {
+            rest += &format!("%f{level} = Function %void None %run\n %l{level} = Label\n");
+            rest += &match level {
+                0 => "%to = AccessChain %to_uint %a %0 %2\n Store %to %1\n".to_owned(),
+                _ => format!("%c{level} = FunctionCall %void %f{}\n", level - 1),
+            };
+            rest += "Return\n FunctionEnd\n";
+        }
+        let last = levels - 1;
+        rest += &format!("%main = Function %void None %run\n %start = Label\n %c = FunctionCall %void %f{last}\n");
+        rest += "Return\n FunctionEnd";
+        let found = reflect_entry(&module(ENTRY, "", &rest), 0);
+        assert_eq!(found.is_complete, is_complete);
+        assert_eq!(lines(&found) == ["0.0 24..28 writes"], is_complete);
+    }
+}
+
+#[test]
 fn deep_nesting_does_not_exhaust_the_stack() {
     let mut rest = String::from("%n0 = TypeStruct %uint\n %k0 = ConstantComposite %n0 %1\n");
     for level in 1..20_000 {

@@ -3,7 +3,11 @@
 mod common;
 
 use common::{dependencies, lines, lines_of, reflect, reflect_with};
-use lavascope_spirv::{DescriptorKind, Element, Interface, InterfaceKind, MeshLimits, NumberKind, Reflection, Target};
+use lavascope_spirv::{
+    DescriptorKind, Element, Interface, InterfaceKind, Layouts, MeshLimits, NumberKind, Reflection, Specialization,
+    Target,
+};
+use spirv::Op;
 
 fn kind_of(reflection: &Reflection, binding: u32) -> DescriptorKind {
     reflection.descriptors.iter().find(|it| it.binding == binding).expect("a descriptor that is used").kind
@@ -138,6 +142,28 @@ fn offsets_follow_structures_arrays_and_both_orders_of_matrices() {
         "0.0 64..124 writes",
     ];
     assert_eq!(lines(&reflect("layout.comp")), wanted);
+}
+
+#[test]
+fn layouts_tell_sizes_and_offsets() {
+    let module = common::shader("layout.comp");
+    let layouts = Layouts::new(&module, &Specialization::default());
+    let named = |name: &str| {
+        let mut types = module.all().filter(|it| it.is(Op::TypeStruct)).filter_map(|it| it.result());
+        types.find(|it| module.name(*it, None).as_deref() == Some(name)).expect("a structure of this name")
+    };
+    let block = named("Block");
+    assert_eq!((layouts.size(block), layouts.member_size(block, 4)), (None, None));
+    assert_eq!((layouts.member_offset(block, 1), layouts.member_size(block, 1)), (Some(16), Some(48)));
+    assert_eq!((layouts.member_offset(block, 2), layouts.member_size(block, 2)), (Some(64), Some(60)));
+    let items = module.made(block).expect("the structure").id(5);
+    assert_eq!((layouts.array_length(items), layouts.array_stride(items)), (Some(3), Some(144)));
+
+    let module = common::shader("special.comp");
+    let array = module.all().find(|it| it.is(Op::TypeArray)).and_then(|it| it.result()).expect("an array");
+    let longer = Specialization::new([(3, 10u32.to_le_bytes().to_vec())]);
+    assert_eq!(Layouts::new(&module, &Specialization::default()).size(array), Some(16));
+    assert_eq!(Layouts::new(&module, &longer).size(array), Some(40));
 }
 
 #[test]

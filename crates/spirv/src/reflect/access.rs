@@ -33,7 +33,8 @@ impl Frame<'_, '_> {
                     other => other,
                 });
             }
-            Op::ImageTexelPointer => return Some(self.texel_pointer(it)),
+            Op::ImageTexelPointer => return Some(self.texel_pointer(it.id(3))),
+            Op::UntypedImageTexelPointerEXT => return Some(self.texel_pointer(it.id(4))),
             Op::ConvertUToAccelerationStructureKHR => return Some(self.structure_at(it)),
             Op::ArrayLength => self.access(it, it.id(3), Reach::Bytes(Some(0)), AccessKind::Query, Mode::None),
             Op::UntypedArrayLengthKHR => {
@@ -170,8 +171,8 @@ impl Frame<'_, '_> {
         self.handle(it, &value, AccessKind::Sample, Mode::Read, true);
     }
 
-    fn texel_pointer(&mut self, it: Instruction<'_>) -> Value {
-        let value = self.value(it.id(3));
+    fn texel_pointer(&self, image: Id) -> Value {
+        let value = self.value(image);
         let texels = value.each().iter().map(|one| match one {
             Value::Pointer(one) => Value::Pointer(Pointer { is_texel: true, ..Pointer::clone(one) }.into()),
             other => other.clone(),

@@ -305,3 +305,46 @@ pub(super) fn ends_invocation(module: &Module, last: At) -> bool {
         )
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a node can be reached from the root without a step on another one.
+    fn is_reached(graph: &Graph, target: u32, without: Option<u32>) -> bool {
+        let mut seen = vec![false; graph.nodes()];
+        let mut stack: Vec<u32> = (without != Some(0)).then_some(0).into_iter().collect();
+        while let Some(node) = stack.pop() {
+            if !std::mem::replace(&mut seen[node as usize], true) {
+                stack.extend(graph.of(node).iter().filter(|it| Some(**it) != without));
+            }
+        }
+        seen[target as usize]
+    }
+
+    #[test]
+    fn dominance_is_that_of_all_paths() {
+        let mut state = 0x1234_5678_u64;
+        let mut random = |limit: u32| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (state >> 33) as u32 % limit
+        };
+        for _ in 0..500 {
+            let nodes = 2 + random(9);
+            let edges: Vec<(u32, u32)> = (0..random(20)).map(|_| (random(nodes), random(nodes))).collect();
+            let graph = Graph::new(nodes as usize, &edges);
+            let backwards: Vec<(u32, u32)> = edges.iter().map(|(from, to)| (*to, *from)).collect();
+            let (order, position) = reverse_postorder(&graph, 0);
+            let idoms = dominators(&order, &position, &Graph::new(nodes as usize, &backwards));
+            let intervals = intervals(&order, &idoms);
+            for right in 0..nodes {
+                assert_eq!(position[right as usize] != NONE, is_reached(&graph, right, None));
+            }
+            for (left, right) in order.iter().flat_map(|left| order.iter().map(move |right| (*left, *right))) {
+                let ((enter, leave), (at, _)) = (intervals[left as usize], intervals[right as usize]);
+                let dominates = left == right || !is_reached(&graph, right, Some(left));
+                assert_eq!(enter <= at && at < leave, dominates, "{left} and {right} in {edges:?}");
+            }
+        }
+    }
+}

@@ -9,6 +9,7 @@ mod constants;
 mod flow;
 mod fold;
 mod interface;
+mod layouts;
 mod pointer;
 mod step;
 mod types;
@@ -20,6 +21,7 @@ use crate::{At, Id, Module};
 
 pub use constants::Specialization;
 pub use interface::{FragmentTests, Interface, InterfaceKind, Interlock, MeshLimits, NumberKind};
+pub use layouts::Layouts;
 
 use constants::Constants;
 use types::Types;
@@ -49,7 +51,8 @@ pub struct Reflection {
     pub color_reads: Vec<u32>,
     pub reads_depth: bool,
     pub reads_stencil: bool,
-    /// Whether everything could be followed. If not, there may be accesses that are not in the list.
+    /// Whether everything could be followed. If not (a pointer out of nowhere, an instruction that is not known, a heap
+    /// of descriptors), there may be accesses that are not in the list.
     pub is_complete: bool,
 }
 

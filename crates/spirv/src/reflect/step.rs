@@ -22,7 +22,7 @@ const CHAINS_MAX: usize = 64;
 
 impl Frame<'_, '_> {
     pub(super) fn step(&mut self, it: Instruction<'_>) {
-        let Some(op) = it.op() else { return };
+        let Some(op) = it.op() else { return self.machine.found.is_incomplete = true };
         let value = match op {
             Op::Variable | Op::UntypedVariableKHR => self.new_variable(it),
             Op::Load => self.load(it),

@@ -1,0 +1,172 @@
+//! Commands that matter and that the tracker does not follow, by the reason.
+
+use super::{Reasons, commands};
+
+pub(super) static MISSING: Reasons = &[
+    (
+        "who waits for or signals an exported or imported payload is not known",
+        commands! {
+            GetFenceFdKHR GetFenceWin32HandleKHR GetSemaphoreFdKHR GetSemaphoreWin32HandleKHR
+            GetSemaphoreZirconHandleFUCHSIA ImportFenceFdKHR ImportFenceWin32HandleKHR ImportSemaphoreFdKHR
+            ImportSemaphoreWin32HandleKHR ImportSemaphoreZirconHandleFUCHSIA
+        },
+    ),
+    (
+        "who else uses exported memory is not known",
+        commands! {
+            ExportMetalObjectsEXT GetMemoryAndroidHardwareBufferANDROID GetMemoryFdKHR GetMemoryMetalHandleEXT
+            GetMemoryNativeBufferOHOS GetMemoryRemoteAddressNV GetMemoryWin32HandleKHR GetMemoryWin32HandleNV
+            GetMemoryZirconHandleFUCHSIA
+        },
+    ),
+    (
+        "host accesses without a buffer of ours are not followed",
+        commands! {
+            BuildAccelerationStructuresKHR BuildMicromapsEXT ConvertCooperativeVectorMatrixNV CopyAccelerationStructureKHR
+            CopyAccelerationStructureToMemoryKHR CopyImageToImage CopyImageToMemory CopyMemoryToAccelerationStructureKHR
+            CopyMemoryToImage CopyMemoryToMicromapEXT CopyMicromapEXT CopyMicromapToMemoryEXT TransitionImageLayout
+            WriteAccelerationStructuresPropertiesKHR WriteMicromapsPropertiesEXT
+        },
+    ),
+    (
+        "video coding is not followed",
+        commands! {
+            BindVideoSessionMemoryKHR CmdBeginVideoCodingKHR CmdControlVideoCodingKHR CmdDecodeVideoKHR CmdEncodeVideoKHR
+            CmdEndVideoCodingKHR CreateVideoSessionKHR CreateVideoSessionParametersKHR DestroyVideoSessionKHR
+            DestroyVideoSessionParametersKHR UpdateVideoSessionParametersKHR
+        },
+    ),
+    (
+        "micromaps are not followed",
+        commands! {
+            CmdBuildMicromapsEXT CmdCopyMemoryToMicromapEXT CmdCopyMicromapEXT CmdCopyMicromapToMemoryEXT
+            CreateMicromapEXT DestroyMicromapEXT
+        },
+    ),
+    (
+        "acceleration structures of NV are not followed",
+        commands! {
+            BindAccelerationStructureMemoryNV CmdBuildAccelerationStructureNV
+            CmdBuildClusterAccelerationStructureIndirectNV CmdBuildPartitionedAccelerationStructuresNV
+            CmdCopyAccelerationStructureNV CmdTraceRaysNV CreateAccelerationStructureNV CreateRayTracingPipelinesNV
+            DestroyAccelerationStructureNV
+        },
+    ),
+    (
+        "tensors are not followed",
+        commands! {
+            BindTensorMemoryARM CmdCopyTensorARM CreateTensorARM CreateTensorViewARM DestroyTensorARM DestroyTensorViewARM
+        },
+    ),
+    (
+        "data graphs are not followed",
+        commands! {
+            BindDataGraphPipelineSessionMemoryARM CmdDispatchDataGraphARM CreateDataGraphPipelineSessionARM
+            CreateDataGraphPipelinesARM DestroyDataGraphPipelineSessionARM
+        },
+    ),
+    (
+        "optical flow is not followed",
+        commands! {
+            BindOpticalFlowSessionImageNV CmdOpticalFlowExecuteNV CreateOpticalFlowSessionNV DestroyOpticalFlowSessionNV
+        },
+    ),
+    (
+        "execution graphs are not followed",
+        commands! {
+            CmdDispatchGraphAMDX CmdDispatchGraphIndirectAMDX CmdDispatchGraphIndirectCountAMDX
+            CmdInitializeGraphScratchMemoryAMDX CreateExecutionGraphPipelinesAMDX
+        },
+    ),
+    (
+        "kernels of CUDA are not followed",
+        commands! {
+            CmdCuLaunchKernelNVX CmdCudaLaunchKernelNV CreateCuFunctionNVX CreateCuModuleNVX CreateCudaFunctionNV
+            CreateCudaModuleNV DestroyCuFunctionNVX DestroyCuModuleNVX DestroyCudaFunctionNV DestroyCudaModuleNV
+        },
+    ),
+    (
+        "commands generated on the device are not followed",
+        commands! {
+            CmdBindPipelineShaderGroupNV CmdExecuteGeneratedCommandsEXT CmdExecuteGeneratedCommandsNV
+            CmdPreprocessGeneratedCommandsEXT CmdPreprocessGeneratedCommandsNV CmdUpdatePipelineIndirectBufferNV
+            CreateIndirectCommandsLayoutEXT CreateIndirectCommandsLayoutNV CreateIndirectExecutionSetEXT
+            DestroyIndirectCommandsLayoutEXT DestroyIndirectCommandsLayoutNV DestroyIndirectExecutionSetEXT
+            UpdateIndirectExecutionSetPipelineEXT UpdateIndirectExecutionSetShaderEXT
+        },
+    ),
+    (
+        "descriptors in buffers and heaps are not followed",
+        commands! {
+            CmdBindDescriptorBufferEmbeddedSamplers2EXT CmdBindDescriptorBufferEmbeddedSamplersEXT
+            CmdBindDescriptorBuffersEXT CmdBindResourceHeapEXT CmdBindSamplerHeapEXT CmdPushDataEXT
+            CmdSetDescriptorBufferOffsets2EXT CmdSetDescriptorBufferOffsetsEXT GetDescriptorEXT
+            WriteResourceDescriptorsEXT WriteSamplerDescriptorsEXT
+        },
+    ),
+    (
+        "memory that is named by its address is not followed",
+        commands! {
+            CmdBeginConditionalRendering2EXT CmdBeginTransformFeedback2EXT CmdBindIndexBuffer3KHR
+            CmdBindTransformFeedbackBuffers2EXT CmdBindVertexBuffers3KHR CmdCopyAccelerationStructureToMemoryKHR
+            CmdCopyImageToMemoryKHR CmdCopyMemoryIndirectKHR CmdCopyMemoryIndirectNV CmdCopyMemoryKHR
+            CmdCopyMemoryToAccelerationStructureKHR CmdCopyMemoryToImageIndirectKHR CmdCopyMemoryToImageIndirectNV
+            CmdCopyMemoryToImageKHR CmdCopyQueryPoolResultsToMemoryKHR CmdDecompressMemoryEXT
+            CmdDecompressMemoryIndirectCountEXT CmdDecompressMemoryIndirectCountNV CmdDecompressMemoryNV
+            CmdDispatchIndirect2KHR CmdDrawIndexedIndirect2KHR CmdDrawIndexedIndirectCount2KHR CmdDrawIndirect2KHR
+            CmdDrawIndirectByteCount2EXT CmdDrawIndirectCount2KHR CmdDrawMeshTasksIndirect2EXT
+            CmdDrawMeshTasksIndirectCount2EXT CmdEndRendering2KHR CmdEndTransformFeedback2EXT CmdFillMemoryKHR
+            CmdTraceRaysIndirect2KHR CmdUpdateMemoryKHR CmdWriteMarkerToMemoryAMD
+        },
+    ),
+    (
+        "tiles are not followed",
+        commands! {
+            CmdBeginPerTileExecutionQCOM CmdBindTileMemoryQCOM CmdDispatchTileQCOM CmdEndPerTileExecutionQCOM
+        },
+    ),
+    (
+        "images of Fuchsia are not followed",
+        commands! {
+            CreateBufferCollectionFUCHSIA DestroyBufferCollectionFUCHSIA SetBufferCollectionBufferConstraintsFUCHSIA
+            SetBufferCollectionImageConstraintsFUCHSIA
+        },
+    ),
+    (
+        "external compute queues are not followed",
+        commands! {
+            CreateExternalComputeQueueNV DestroyExternalComputeQueueNV
+        },
+    ),
+    (
+        "not followed yet",
+        commands! {
+            AllocateDescriptorSets CmdBeginConditionalRenderingEXT CmdBeginCustomResolveEXT CmdBeginRenderPass
+            CmdBeginRenderPass2 CmdBeginRendering CmdBeginTransformFeedbackEXT CmdBindDescriptorSets
+            CmdBindDescriptorSets2 CmdBindIndexBuffer CmdBindIndexBuffer2 CmdBindInvocationMaskHUAWEI CmdBindPipeline
+            CmdBindShadersEXT CmdBindShadingRateImageNV CmdBindTransformFeedbackBuffersEXT CmdBindVertexBuffers
+            CmdBindVertexBuffers2 CmdBuildAccelerationStructuresIndirectKHR CmdBuildAccelerationStructuresKHR
+            CmdClearAttachments CmdConvertCooperativeVectorMatrixNV CmdCopyAccelerationStructureKHR
+            CmdCopyQueryPoolResults CmdDispatch CmdDispatchBase CmdDispatchIndirect CmdDraw CmdDrawClusterHUAWEI
+            CmdDrawClusterIndirectHUAWEI CmdDrawIndexed CmdDrawIndexedIndirect CmdDrawIndexedIndirectCount CmdDrawIndirect
+            CmdDrawIndirectByteCountEXT CmdDrawIndirectCount CmdDrawMeshTasksEXT CmdDrawMeshTasksIndirectCountEXT
+            CmdDrawMeshTasksIndirectCountNV CmdDrawMeshTasksIndirectEXT CmdDrawMeshTasksIndirectNV CmdDrawMeshTasksNV
+            CmdDrawMultiEXT CmdDrawMultiIndexedEXT CmdEndConditionalRenderingEXT CmdEndRenderPass CmdEndRenderPass2
+            CmdEndRendering CmdEndTransformFeedbackEXT CmdNextSubpass CmdNextSubpass2 CmdPushDescriptorSet
+            CmdPushDescriptorSet2 CmdPushDescriptorSetWithTemplate CmdPushDescriptorSetWithTemplate2
+            CmdSetColorBlendEnableEXT CmdSetColorWriteEnableEXT CmdSetColorWriteMaskEXT CmdSetCullMode
+            CmdSetDepthBoundsTestEnable CmdSetDepthTestEnable CmdSetDepthWriteEnable CmdSetLogicOpEXT
+            CmdSetLogicOpEnableEXT CmdSetRasterizerDiscardEnable CmdSetRenderingAttachmentLocations CmdSetStencilOp
+            CmdSetStencilTestEnable CmdSetStencilWriteMask CmdSetVertexInputEXT CmdSubpassShadingHUAWEI
+            CmdTraceRaysIndirectKHR CmdTraceRaysKHR CreateAccelerationStructure2KHR CreateAccelerationStructureKHR
+            CreateComputePipelines CreateDeferredOperationKHR CreateDescriptorPool CreateDescriptorSetLayout
+            CreateDescriptorUpdateTemplate CreateFramebuffer CreateGraphicsPipelines CreatePipelineLayout CreateQueryPool
+            CreateRayTracingPipelinesKHR CreateRenderPass CreateRenderPass2 CreateShaderModule CreateShadersEXT
+            DeferredOperationJoinKHR DestroyAccelerationStructureKHR DestroyDeferredOperationKHR DestroyDescriptorPool
+            DestroyDescriptorSetLayout DestroyDescriptorUpdateTemplate DestroyFramebuffer DestroyPipeline
+            DestroyPipelineLayout DestroyQueryPool DestroyRenderPass DestroyShaderEXT DestroyShaderModule
+            FreeDescriptorSets ReleaseSwapchainImagesKHR ResetDescriptorPool UnregisterCustomBorderColorEXT
+            UpdateDescriptorSetWithTemplate UpdateDescriptorSets
+        },
+    ),
+];

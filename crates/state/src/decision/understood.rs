@@ -1,0 +1,126 @@
+//! Commands that the tracker follows, by who takes them and when.
+
+use super::{Family, Takers, When, commands};
+
+pub(super) static UNDERSTOOD: Takers = &[
+    (
+        Family::Device,
+        When::Leave,
+        commands! {
+            GetPhysicalDeviceQueueFamilyProperties GetPhysicalDeviceQueueFamilyProperties2 CreateDevice GetDeviceQueue
+            GetDeviceQueue2
+        },
+    ),
+    (
+        Family::Device,
+        When::Enter,
+        commands! {
+            DestroyDevice
+        },
+    ),
+    (
+        Family::Memory,
+        When::Leave,
+        commands! {
+            AllocateMemory BindBufferMemory BindBufferMemory2 BindImageMemory BindImageMemory2 GetImageMemoryRequirements
+            GetImageMemoryRequirements2 MapMemory MapMemory2
+        },
+    ),
+    (
+        Family::Memory,
+        When::Enter,
+        commands! {
+            FreeMemory UnmapMemory UnmapMemory2 FlushMappedMemoryRanges InvalidateMappedMemoryRanges
+        },
+    ),
+    (
+        Family::Image,
+        When::Leave,
+        commands! {
+            CreateBuffer CreateImage CreateImageView CreateBufferView
+        },
+    ),
+    (
+        Family::Image,
+        When::Enter,
+        commands! {
+            DestroyBuffer DestroyImage DestroyImageView DestroyBufferView
+        },
+    ),
+    (
+        Family::CommandBuffer,
+        When::Leave,
+        commands! {
+            CreateCommandPool AllocateCommandBuffers
+        },
+    ),
+    (
+        Family::CommandBuffer,
+        When::Enter,
+        commands! {
+            DestroyCommandPool ResetCommandPool FreeCommandBuffers BeginCommandBuffer EndCommandBuffer ResetCommandBuffer
+            CmdExecuteCommands
+        },
+    ),
+    (
+        Family::Copy,
+        When::Enter,
+        commands! {
+            CmdCopyBuffer CmdCopyBuffer2 CmdCopyImage CmdCopyImage2 CmdBlitImage CmdBlitImage2 CmdResolveImage
+            CmdResolveImage2 CmdCopyBufferToImage CmdCopyBufferToImage2 CmdCopyImageToBuffer CmdCopyImageToBuffer2
+            CmdFillBuffer CmdUpdateBuffer CmdClearColorImage CmdClearDepthStencilImage CmdWriteBufferMarkerAMD
+            CmdWriteBufferMarker2AMD
+        },
+    ),
+    (
+        Family::Barrier,
+        When::Enter,
+        commands! {
+            CmdPipelineBarrier CmdPipelineBarrier2 CmdSetEvent CmdSetEvent2 CmdResetEvent CmdResetEvent2 CmdWaitEvents
+            CmdWaitEvents2
+        },
+    ),
+    (
+        Family::Sync,
+        When::Leave,
+        commands! {
+            CreateFence CreateSemaphore CreateEvent RegisterDeviceEventEXT RegisterDisplayEventEXT WaitForFences
+            GetFenceStatus WaitSemaphores GetSemaphoreCounterValue DeviceWaitIdle
+        },
+    ),
+    (
+        Family::Sync,
+        When::Enter,
+        commands! {
+            DestroyFence DestroySemaphore DestroyEvent ResetFences SignalSemaphore SetEvent ResetEvent
+        },
+    ),
+    (
+        Family::Queue,
+        When::Enter,
+        commands! {
+            QueueSubmit QueueSubmit2 QueueBindSparse QueuePresentKHR
+        },
+    ),
+    (
+        Family::Queue,
+        When::Leave,
+        commands! {
+            QueueWaitIdle
+        },
+    ),
+    (
+        Family::Swapchain,
+        When::Leave,
+        commands! {
+            CreateSwapchainKHR CreateSharedSwapchainsKHR GetSwapchainImagesKHR AcquireNextImageKHR AcquireNextImage2KHR
+        },
+    ),
+    (
+        Family::Swapchain,
+        When::Enter,
+        commands! {
+            DestroySwapchainKHR
+        },
+    ),
+];

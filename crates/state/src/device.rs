@@ -1,0 +1,104 @@
+//! A device, and all that was made from it.
+
+use std::collections::BTreeMap;
+
+use lavascope_abi as vk;
+use lavascope_event::{Call, Outcome};
+use lavascope_program::{EventId, FenceId, Queue, QueueId, ResourceId};
+
+use crate::command_buffer::{Pool, Recording};
+use crate::image::{Buffer, BufferView, Image, ImageView};
+use crate::memory::Memory;
+use crate::slab::Slab;
+use crate::submit::Semaphore;
+use crate::swapchain::Swapchain;
+
+/// A call that is looked at: before the driver sees it, or after it returned.
+#[derive(Clone, Copy)]
+pub(crate) struct Event<'a> {
+    pub(crate) call: Call<'a>,
+    /// None before the driver sees the call.
+    pub(crate) outcome: Option<Outcome<'a>>,
+}
+
+#[derive(Default)]
+pub(crate) struct Device {
+    pub(crate) ids: Ids,
+    pub(crate) queues: Queues,
+    pub(crate) memories: Slab<Memory>,
+    pub(crate) buffers: Slab<Buffer>,
+    pub(crate) images: Slab<Image>,
+    pub(crate) image_views: Slab<ImageView>,
+    pub(crate) buffer_views: Slab<BufferView>,
+    pub(crate) command_pools: Slab<Pool>,
+    pub(crate) command_buffers: Slab<Recording>,
+    pub(crate) semaphores: Slab<Semaphore>,
+    pub(crate) fences: Slab<FenceId>,
+    pub(crate) events: Slab<EventId>,
+    pub(crate) swapchains: Slab<Swapchain>,
+    /// Buffers whose device address is known: resource and size by address.
+    pub(crate) addresses: BTreeMap<u64, (ResourceId, u64)>,
+    /// Command buffers that came and went during this call.
+    pub(crate) born: Vec<u64>,
+    pub(crate) freed: Vec<u64>,
+}
+
+/// The next ids of `program`.
+#[derive(Default)]
+pub(crate) struct Ids {
+    pub(crate) resources: Counter,
+    pub(crate) memories: Counter,
+    pub(crate) command_buffers: Counter,
+    pub(crate) events: Counter,
+    pub(crate) semaphores: Counter,
+    pub(crate) fences: Counter,
+    pub(crate) render_passes: Counter,
+}
+
+#[derive(Default)]
+pub(crate) struct Counter(u32);
+
+impl Counter {
+    pub(crate) fn take(&mut self) -> u32 {
+        self.0 += 1;
+        self.0 - 1
+    }
+}
+
+/// The queues that a device was made with, in the order of its create info.
+#[derive(Default)]
+pub(crate) struct Queues {
+    all: Vec<Queue>,
+    /// The index of each in its family.
+    indices: Vec<u32>,
+}
+
+impl Queues {
+    pub(crate) fn add(&mut self, family: u32, count: u32, flags: u32) {
+        // A family has few queues; a record may say anything.
+        for index in 0..count.min(1024) {
+            self.all.push(Queue { family, flags });
+            self.indices.push(index);
+        }
+    }
+
+    pub(crate) fn all(&self) -> &[Queue] {
+        &self.all
+    }
+
+    pub(crate) fn find(&self, family: u32, index: u32) -> Option<QueueId> {
+        let is_it = |at: &usize| self.all[*at].family == family && self.indices[*at] == index;
+        (0..self.all.len()).find(is_it).map(|it| QueueId(it as u32))
+    }
+}
+
+impl Device {
+    /// The handles of all command buffers.
+    pub(crate) fn buffers(&self) -> impl Iterator<Item = u64> {
+        self.command_pools.iter().flat_map(|it| it.buffers.iter().copied())
+    }
+
+    pub(crate) fn recording(&mut self, buffer: vk::CommandBuffer) -> Option<&mut Recording> {
+        self.command_buffers.get_mut(buffer.0)
+    }
+}

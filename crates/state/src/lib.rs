@@ -1,0 +1,35 @@
+//! What every object is at a given event: lifetimes, bindings, recorded commands.
+//!
+//! A [`Tracker`] takes checked records in their order, live or from a trace, and tells a [`Listener`] what they mean
+//! in the words of `program`: resources, recorded commands with their accesses and dependencies, and what the host
+//! does. What it does not understand it counts and names ([`Tracker::missing`]); nothing is passed over in silence,
+//! and `decision` has a verdict for every command of the registry.
+//!
+//! One file for each family of objects. A call is taken either before the driver sees it or, where its results
+//! matter, after it returned; the tables in `decision` say which.
+//!
+//! Absent on purpose: whether a call is valid, and whether its accesses are in order.
+
+#![forbid(unsafe_code)]
+
+mod barrier;
+mod collect;
+mod command_buffer;
+mod copy;
+mod decision;
+mod device;
+mod format;
+mod image;
+mod listener;
+mod memory;
+mod region;
+mod slab;
+mod submit;
+mod swapchain;
+mod tracker;
+mod usage;
+
+pub use collect::Collector;
+pub use decision::{Decision, Family, When, decision};
+pub use listener::{Listener, Missing, Source, Where};
+pub use tracker::Tracker;

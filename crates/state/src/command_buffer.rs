@@ -4,8 +4,11 @@ use lavascope_abi as vk;
 use lavascope_event::{Call, Outcome};
 use lavascope_program::{Access, Command, CommandBufferId};
 
+use crate::bind::State;
 use crate::device::{Device, Event};
+use crate::late::Late;
 use crate::listener::{Out, object};
+use crate::rendering::Scene;
 
 /// A command pool: the command buffers that were allocated from it.
 #[derive(Default)]
@@ -21,11 +24,13 @@ pub(crate) struct Recording {
     pub(crate) count: u32,
     /// Secondary command buffers that it executes.
     pub(crate) executed: Vec<u64>,
+    pub(crate) state: State,
+    pub(crate) late: Vec<Late>,
 }
 
 impl Recording {
     fn new(id: CommandBufferId, is_secondary: bool) -> Recording {
-        Recording { id, is_secondary, count: 0, executed: Vec::new() }
+        Recording { id, is_secondary, count: 0, executed: Vec::new(), state: State::default(), late: Vec::new() }
     }
 
     /// Appends a command, and gives its place.
@@ -114,8 +119,14 @@ impl Device {
     }
 
     fn begin(&mut self, it: lavascope_event::View<'_, vk::BeginCommandBufferParams>, out: &mut Out<'_>) {
+        let info = it.p_begin_info();
+        let goes_on = info.is_some_and(|it| it.flags.0 & vk::CommandBufferUsageFlags::RENDER_PASS_CONTINUE.0 != 0);
+        let inherited = info.and_then(|it| it.p_inheritance_info()).map(|it| self.inherited(it));
         let Some(own) = self.command_buffers.get_mut(it.command_buffer.0) else { return };
         own.clear();
+        if goes_on && own.is_secondary {
+            own.state.scene = inherited.unwrap_or_default();
+        }
         out.listener.begin(out.at, own.id, object(it.command_buffer.0), own.is_secondary);
     }
 
@@ -124,6 +135,13 @@ impl Device {
         let Some(own) = self.command_buffers.get_mut(buffer.0) else { return };
         own.executed.extend(executed.iter().map(|it| it.0));
         own.push(Command::Execute(ids), out);
+        own.state.forget();
+        if let Scene::Known(targets) = &own.state.scene {
+            let targets = targets.clone();
+            for secondary in executed.iter().filter(|it| **it != buffer) {
+                self.attach(secondary.0, &targets, out);
+            }
+        }
     }
 
     /// Records a command that is what it is.

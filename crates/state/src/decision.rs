@@ -41,6 +41,14 @@ pub enum Family {
     Sync,
     Queue,
     Swapchain,
+    RenderPass,
+    Rendering,
+    Pipeline,
+    Descriptor,
+    Bind,
+    Draw,
+    Query,
+    Ray,
 }
 
 /// The verdict on a command.

@@ -1,15 +1,23 @@
 //! A device, and all that was made from it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use lavascope_abi as vk;
+use lavascope_abi::{HandleType, ObjectId};
 use lavascope_event::{Call, Outcome};
 use lavascope_program::{EventId, FenceId, Queue, QueueId, ResourceId};
 
 use crate::command_buffer::{Pool, Recording};
+use crate::descriptor::{DescriptorPool, Set, SetLayout};
 use crate::image::{Buffer, BufferView, Image, ImageView};
 use crate::memory::Memory;
-use crate::slab::Slab;
+use crate::pipeline::Pipeline;
+use crate::query::QueryPool;
+use crate::ray::Structure;
+use crate::render_pass::{Framebuffer, Pass};
+use crate::shader::Shader;
+use crate::slab::{Life, Slab};
 use crate::submit::Semaphore;
 use crate::swapchain::Swapchain;
 
@@ -36,6 +44,19 @@ pub(crate) struct Device {
     pub(crate) fences: Slab<FenceId>,
     pub(crate) events: Slab<EventId>,
     pub(crate) swapchains: Slab<Swapchain>,
+    pub(crate) passes: Slab<Arc<Pass>>,
+    pub(crate) framebuffers: Slab<Framebuffer>,
+    pub(crate) shader_modules: Slab<Arc<[u32]>>,
+    pub(crate) pipelines: Slab<Arc<Pipeline>>,
+    pub(crate) shaders: Slab<Shader>,
+    pub(crate) set_layouts: Slab<Arc<SetLayout>>,
+    pub(crate) pipeline_layouts: Slab<Vec<Option<Arc<SetLayout>>>>,
+    pub(crate) descriptor_pools: Slab<DescriptorPool>,
+    pub(crate) sets: Slab<Set>,
+    /// The bind point of each template that is pushed.
+    pub(crate) templates: Slab<vk::PipelineBindPoint>,
+    pub(crate) query_pools: Slab<QueryPool>,
+    pub(crate) structures: Slab<Structure>,
     /// Buffers whose device address is known: resource and size by address.
     pub(crate) addresses: BTreeMap<u64, (ResourceId, u64)>,
     /// Command buffers that came and went during this call.
@@ -96,6 +117,37 @@ impl Device {
     /// The handles of all command buffers.
     pub(crate) fn buffers(&self) -> impl Iterator<Item = u64> {
         self.command_pools.iter().flat_map(|it| it.buffers.iter().copied())
+    }
+
+    /// Whether an object of this device is alive, was, or never was.
+    pub(crate) fn life(&self, object: ObjectId) -> Life {
+        let handle = object.raw();
+        match object.ty() {
+            Some(HandleType::DeviceMemory) => self.memories.life(handle),
+            Some(HandleType::Buffer) => self.buffers.life(handle),
+            Some(HandleType::Image) => self.images.life(handle),
+            Some(HandleType::ImageView) => self.image_views.life(handle),
+            Some(HandleType::BufferView) => self.buffer_views.life(handle),
+            Some(HandleType::CommandPool) => self.command_pools.life(handle),
+            Some(HandleType::Semaphore) => self.semaphores.life(handle),
+            Some(HandleType::Fence) => self.fences.life(handle),
+            Some(HandleType::Event) => self.events.life(handle),
+            Some(HandleType::SwapchainKHR) => self.swapchains.life(handle),
+            Some(HandleType::RenderPass) => self.passes.life(handle),
+            Some(HandleType::Framebuffer) => self.framebuffers.life(handle),
+            Some(HandleType::ShaderModule) => self.shader_modules.life(handle),
+            Some(HandleType::ShaderEXT) => self.shaders.life(handle),
+            Some(HandleType::Pipeline) => self.pipelines.life(handle),
+            Some(HandleType::PipelineLayout) => self.pipeline_layouts.life(handle),
+            Some(HandleType::DescriptorSetLayout) => self.set_layouts.life(handle),
+            Some(HandleType::DescriptorPool) => self.descriptor_pools.life(handle),
+            Some(HandleType::DescriptorSet) => self.sets.life(handle),
+            Some(HandleType::DescriptorUpdateTemplate) => self.templates.life(handle),
+            Some(HandleType::QueryPool) => self.query_pools.life(handle),
+            Some(HandleType::AccelerationStructureKHR) => self.structures.life(handle),
+            // Others are not followed.
+            _ => Life::Never,
+        }
     }
 
     pub(crate) fn recording(&mut self, buffer: vk::CommandBuffer) -> Option<&mut Recording> {

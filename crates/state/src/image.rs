@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use lavascope_abi as vk;
 use lavascope_event::{Call, Outcome, View};
-use lavascope_program::{self as program, Area, Components, ImageRegion, Resource, ResourceId, ResourceKind, Tiling};
+use lavascope_program::{self as program, Area, ImageRegion, Resource, ResourceId, ResourceKind, Tiling};
 
 use crate::device::{Device, Event};
 use crate::format;
@@ -161,18 +161,5 @@ impl Device {
     pub(crate) fn image(&self, image: vk::Image) -> Option<(ResourceId, &Image)> {
         let image = self.images.get(image.0)?;
         Some((image.resource?, image))
-    }
-}
-
-impl ImageView {
-    /// As an attachment: all aspects of the image, layers as the framebuffer has them.
-    pub(crate) fn attachment(&self, layers: Option<u32>) -> program::AttachmentView {
-        let mut region = self.region.clone();
-        region.aspects = self.aspects;
-        region.components = Components::ALL;
-        if let Some(count) = layers {
-            region.layers.end = region.layers.end.min(region.layers.start.saturating_add(count));
-        }
-        program::AttachmentView { resource: self.resource, region }
     }
 }

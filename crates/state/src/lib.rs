@@ -12,24 +12,40 @@
 
 #![forbid(unsafe_code)]
 
+mod attachment;
 mod barrier;
+mod bind;
 mod collect;
 mod command_buffer;
 mod copy;
 mod decision;
+mod descriptor;
 mod device;
+mod draw;
 mod format;
 mod image;
+mod late;
 mod listener;
 mod memory;
+mod pipeline;
+mod query;
+mod raster;
+mod ray;
 mod region;
+mod render_pass;
+mod rendering;
+mod shader;
+mod shader_use;
 mod slab;
 mod submit;
 mod swapchain;
 mod tracker;
 mod usage;
+mod vertex;
 
-pub use collect::Collector;
+pub use collect::{Collected, Collector};
 pub use decision::{Decision, Family, When, decision};
 pub use listener::{Listener, Missing, Source, Where};
+pub use shader::{DescriptorUse, Element, NoReflection, Reflect, ShaderCode, ShaderInterface};
+pub use slab::Life;
 pub use tracker::Tracker;

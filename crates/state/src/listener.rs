@@ -8,6 +8,8 @@ use lavascope_program::{
     Step,
 };
 
+use crate::shader::Reflect;
+
 /// The call that something comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
@@ -78,6 +80,7 @@ pub trait Listener {
 pub(crate) struct Out<'a> {
     pub(crate) listener: &'a mut dyn Listener,
     pub(crate) counts: &'a mut BTreeMap<Missing, u64>,
+    pub(crate) reflect: &'a dyn Reflect,
     pub(crate) at: Where,
 }
 

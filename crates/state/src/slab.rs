@@ -28,7 +28,7 @@ struct Slots<T> {
 
 /// What is known of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Life {
+pub enum Life {
     Never,
     Alive,
     Dead,
@@ -99,6 +99,7 @@ impl<T> Slab<T> {
     }
 
     /// How many are alive.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.live
     }

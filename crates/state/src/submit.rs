@@ -149,10 +149,16 @@ impl Device {
     pub(crate) fn submits(&mut self, queue: QueueId, event: Event<'_>, out: &mut Out<'_>) -> bool {
         match (event.call, event.outcome) {
             (Call::QueueSubmit(it), None) => {
+                for buffer in it.p_submits().iter().flat_map(|it| it.p_command_buffers()) {
+                    self.settle(buffer.0, out);
+                }
                 let batches = it.p_submits().iter().map(|it| self.batch(it)).collect();
                 self.submit(queue, batches, it.fence, out);
             }
             (Call::QueueSubmit2(it), None) => {
+                for info in it.p_submits().iter().flat_map(|it| it.p_command_buffer_infos().iter()) {
+                    self.settle(info.command_buffer.0, out);
+                }
                 let batches = it.p_submits().iter().map(|it| self.batch2(it)).collect();
                 self.submit(queue, batches, it.fence, out);
             }

@@ -11,7 +11,8 @@ use lavascope_program::QueueId;
 use crate::decision::{Decision, Family, When, decision};
 use crate::device::{Device, Event};
 use crate::listener::{Listener, Missing, Out, Source, Where, object};
-use crate::slab::Slab;
+use crate::shader::{NoReflection, Reflect};
+use crate::slab::{Life, Slab};
 
 /// Follows an application by its records.
 ///
@@ -28,13 +29,19 @@ pub struct Tracker<L> {
     /// Calls that have not returned, by thread.
     pending: HashMap<u32, Vec<u64>>,
     missing: BTreeMap<Missing, u64>,
+    reflect: Box<dyn Reflect + Send>,
 }
 
 /// What a queue can do of which nobody asked: graphics, compute, transfer and sparse binding.
 const FLAGS_UNKNOWN: u32 = 0xf;
 
 impl<L: Listener> Tracker<L> {
+    /// Without anybody who can read shaders: they are taken to access no descriptors.
     pub fn new(listener: L) -> Tracker<L> {
+        Tracker::with_reflection(listener, Box::new(NoReflection))
+    }
+
+    pub fn with_reflection(listener: L, reflect: Box<dyn Reflect + Send>) -> Tracker<L> {
         Tracker {
             listener,
             devices: Slab::default(),
@@ -43,12 +50,25 @@ impl<L: Listener> Tracker<L> {
             families: HashMap::new(),
             pending: HashMap::new(),
             missing: BTreeMap::new(),
+            reflect,
         }
     }
 
     /// What was not understood so far, and how often.
     pub fn missing(&self) -> impl Iterator<Item = (Missing, u64)> {
         self.missing.iter().map(|(missing, count)| (*missing, *count))
+    }
+
+    /// Whether an object that is followed is alive, was, or never was.
+    pub fn life(&self, object: ObjectId) -> Life {
+        let handle = object.raw();
+        let of_device = |it: &Device| it.life(object);
+        match object.ty() {
+            Some(HandleType::Device) => self.devices.life(handle),
+            Some(HandleType::Queue) => self.queues.life(handle),
+            Some(HandleType::CommandBuffer) => self.owners.life(handle),
+            _ => self.devices.iter().map(of_device).find(|it| *it != Life::Never).unwrap_or(Life::Never),
+        }
     }
 
     /// The driver is about to see a call of a thread. Says whether somebody took it.
@@ -94,11 +114,11 @@ impl<L: Listener> Tracker<L> {
             return true;
         };
         let queue = self.queues.get(first_handle(record)).map(|it| it.1);
-        let Tracker { listener, devices, missing, .. } = self;
+        let Tracker { listener, devices, missing, reflect, .. } = self;
         let Some(device) = devices.get_mut(handle) else { return true };
         let source = Source { command: record.command(), thread, call: record.call_number() };
-        let mut out = Out { listener, counts: missing, at: Where { device: object(handle), source } };
-        let out = &mut out;
+        let at = Where { device: object(handle), source };
+        let out = &mut Out { listener, counts: missing, reflect: &**reflect, at };
         match family {
             Family::Device => false,
             Family::Memory => device.memories(event, out),
@@ -124,6 +144,14 @@ impl<L: Listener> Tracker<L> {
                 }
             },
             Family::Swapchain => device.swapchain_commands(event, out),
+            Family::RenderPass => device.render_passes(event, out),
+            Family::Rendering => device.rendering(event, out),
+            Family::Pipeline => device.pipelines(event, out),
+            Family::Descriptor => device.descriptors(event, out),
+            Family::Bind => device.binds(event, out),
+            Family::Draw => device.draws(event, out),
+            Family::Query => device.queries(event, out),
+            Family::Ray => device.rays(event, out),
         }
     }
 
@@ -208,7 +236,7 @@ impl<L: Listener> Tracker<L> {
     fn out(&mut self, thread: u32, record: Record<'_>, device: u64) -> Out<'_> {
         let source = Source { command: record.command(), thread, call: record.call_number() };
         let at = Where { device: object(device), source };
-        Out { listener: &mut self.listener, counts: &mut self.missing, at }
+        Out { listener: &mut self.listener, counts: &mut self.missing, reflect: &*self.reflect, at }
     }
 
     /// The device that a call is about, by its first parameter.

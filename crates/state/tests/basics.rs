@@ -179,6 +179,7 @@ fn fences_tell_the_host_and_recording_anew_keeps_what_was_submitted() {
             p_fence: Ptr::to(&fence(7)),
         },
     );
+    app.call(Api::DeviceWaitIdle, &DeviceWaitIdleParams { device: device(DEVICE) });
     app.submit(0, 1, fence(7));
     let fences = [fence(7)];
     let wait = |wait_all| WaitForFencesParams {

@@ -4,6 +4,19 @@ use super::{Reasons, commands};
 
 pub(super) static IGNORED: Reasons = &[
     (
+        "ends what began with an access",
+        commands! {
+            CmdEndConditionalRenderingEXT
+        },
+    ),
+    (
+        "work that the host does for another call",
+        commands! {
+            CreateDeferredOperationKHR DeferredOperationJoinKHR DestroyDeferredOperationKHR
+            GetDeferredOperationMaxConcurrencyKHR GetDeferredOperationResultKHR
+        },
+    ),
+    (
         "a name or a mark for tools",
         commands! {
             ClearShaderInstrumentationMetricsARM CmdBeginDebugUtilsLabelEXT CmdBeginGpaSampleAMD CmdBeginGpaSessionAMD
@@ -97,7 +110,7 @@ pub(super) static IGNORED: Reasons = &[
         "samplers read nothing themselves",
         commands! {
             CreateSampler CreateSamplerYcbcrConversion DestroySampler DestroySamplerYcbcrConversion
-            RegisterCustomBorderColorEXT
+            RegisterCustomBorderColorEXT UnregisterCustomBorderColorEXT
         },
     ),
     (
@@ -144,12 +157,11 @@ pub(super) static IGNORED: Reasons = &[
             GetAccelerationStructureBuildSizesKHR GetAccelerationStructureDeviceAddressKHR
             GetAccelerationStructureHandleNV GetAccelerationStructureMemoryRequirementsNV
             GetAccelerationStructureOpaqueCaptureDescriptorDataEXT GetAndroidHardwareBufferPropertiesANDROID
-            GetBufferCollectionPropertiesFUCHSIA GetBufferDeviceAddress GetBufferMemoryRequirements
-            GetBufferMemoryRequirements2 GetBufferOpaqueCaptureAddress GetBufferOpaqueCaptureDescriptorDataEXT
-            GetCalibratedTimestampsKHR GetClusterAccelerationStructureBuildSizesNV
-            GetDataGraphPipelineAvailablePropertiesARM GetDataGraphPipelinePropertiesARM
-            GetDataGraphPipelineSessionBindPointRequirementsARM GetDataGraphPipelineSessionMemoryRequirementsARM
-            GetDeferredOperationMaxConcurrencyKHR GetDeferredOperationResultKHR GetDescriptorSetHostMappingVALVE
+            GetBufferCollectionPropertiesFUCHSIA GetBufferMemoryRequirements GetBufferMemoryRequirements2
+            GetBufferOpaqueCaptureAddress GetBufferOpaqueCaptureDescriptorDataEXT GetCalibratedTimestampsKHR
+            GetClusterAccelerationStructureBuildSizesNV GetDataGraphPipelineAvailablePropertiesARM
+            GetDataGraphPipelinePropertiesARM GetDataGraphPipelineSessionBindPointRequirementsARM
+            GetDataGraphPipelineSessionMemoryRequirementsARM GetDescriptorSetHostMappingVALVE
             GetDescriptorSetLayoutBindingOffsetEXT GetDescriptorSetLayoutHostMappingInfoVALVE
             GetDescriptorSetLayoutSizeEXT GetDescriptorSetLayoutSupport GetDeviceAccelerationStructureCompatibilityKHR
             GetDeviceBufferMemoryRequirements GetDeviceCombinedImageSamplerIndexNVX GetDeviceFaultDebugInfoKHR

@@ -123,4 +123,110 @@ pub(super) static UNDERSTOOD: Takers = &[
             DestroySwapchainKHR
         },
     ),
+    (
+        Family::RenderPass,
+        When::Leave,
+        commands! {
+            CreateRenderPass CreateRenderPass2 CreateFramebuffer
+        },
+    ),
+    (
+        Family::RenderPass,
+        When::Enter,
+        commands! {
+            DestroyRenderPass DestroyFramebuffer
+        },
+    ),
+    (
+        Family::Rendering,
+        When::Enter,
+        commands! {
+            CmdBeginRenderPass CmdBeginRenderPass2 CmdNextSubpass CmdNextSubpass2 CmdEndRenderPass CmdEndRenderPass2
+            CmdBeginRendering CmdEndRendering CmdEndRendering2KHR CmdClearAttachments CmdSetRenderingAttachmentLocations
+        },
+    ),
+    (
+        Family::Pipeline,
+        When::Leave,
+        commands! {
+            CreateShaderModule CreateGraphicsPipelines CreateComputePipelines CreateRayTracingPipelinesKHR
+            CreateShadersEXT
+        },
+    ),
+    (
+        Family::Pipeline,
+        When::Enter,
+        commands! {
+            DestroyShaderModule DestroyPipeline DestroyShaderEXT
+        },
+    ),
+    (
+        Family::Descriptor,
+        When::Leave,
+        commands! {
+            CreateDescriptorSetLayout CreatePipelineLayout CreateDescriptorPool CreateDescriptorUpdateTemplate
+            AllocateDescriptorSets
+        },
+    ),
+    (
+        Family::Descriptor,
+        When::Enter,
+        commands! {
+            DestroyDescriptorSetLayout DestroyPipelineLayout DestroyDescriptorUpdateTemplate DestroyDescriptorPool
+            ResetDescriptorPool FreeDescriptorSets UpdateDescriptorSets UpdateDescriptorSetWithTemplate
+        },
+    ),
+    (
+        Family::Bind,
+        When::Enter,
+        commands! {
+            CmdBindPipeline CmdBindShadersEXT CmdBindDescriptorSets CmdBindDescriptorSets2 CmdPushDescriptorSet
+            CmdPushDescriptorSet2 CmdPushDescriptorSetWithTemplate CmdPushDescriptorSetWithTemplate2 CmdBindVertexBuffers
+            CmdBindVertexBuffers2 CmdBindIndexBuffer CmdBindIndexBuffer2 CmdSetVertexInputEXT
+            CmdSetRasterizerDiscardEnable CmdSetCullMode CmdSetDepthTestEnable CmdSetDepthWriteEnable
+            CmdSetDepthBoundsTestEnable CmdSetStencilTestEnable CmdSetStencilOp CmdSetStencilWriteMask
+            CmdSetLogicOpEnableEXT CmdSetLogicOpEXT CmdSetColorBlendEnableEXT CmdSetColorWriteMaskEXT
+            CmdSetColorWriteEnableEXT
+        },
+    ),
+    (
+        Family::Draw,
+        When::Enter,
+        commands! {
+            CmdDraw CmdDrawIndexed CmdDrawMultiEXT CmdDrawMultiIndexedEXT CmdDrawIndirect CmdDrawIndexedIndirect
+            CmdDrawIndirectCount CmdDrawIndexedIndirectCount CmdDrawIndirectByteCountEXT CmdDrawMeshTasksEXT
+            CmdDrawMeshTasksNV CmdDrawMeshTasksIndirectEXT CmdDrawMeshTasksIndirectNV CmdDrawMeshTasksIndirectCountEXT
+            CmdDrawMeshTasksIndirectCountNV CmdDispatch CmdDispatchBase CmdDispatchIndirect
+        },
+    ),
+    (
+        Family::Query,
+        When::Leave,
+        commands! {
+            CreateQueryPool
+        },
+    ),
+    (
+        Family::Query,
+        When::Enter,
+        commands! {
+            DestroyQueryPool CmdCopyQueryPoolResults CmdBeginConditionalRenderingEXT CmdBindTransformFeedbackBuffersEXT
+            CmdBeginTransformFeedbackEXT CmdEndTransformFeedbackEXT
+        },
+    ),
+    (
+        Family::Ray,
+        When::Leave,
+        commands! {
+            GetBufferDeviceAddress CreateAccelerationStructureKHR CreateAccelerationStructure2KHR
+        },
+    ),
+    (
+        Family::Ray,
+        When::Enter,
+        commands! {
+            DestroyAccelerationStructureKHR CmdBuildAccelerationStructuresKHR CmdBuildAccelerationStructuresIndirectKHR
+            CmdCopyAccelerationStructureKHR CmdTraceRaysKHR CmdTraceRaysIndirectKHR CmdTraceRaysIndirect2KHR
+        },
+    ),
 ];

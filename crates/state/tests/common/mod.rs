@@ -8,7 +8,7 @@ use lavascope_event::check;
 use lavascope_marshal::{Ids, Packer, Stream, outputs_image};
 use lavascope_program::Program;
 use lavascope_sim::World;
-use lavascope_state::{Collector, Listener, Tracker};
+use lavascope_state::{Collector, Listener, Reflect, ShaderCode, ShaderInterface, Tracker};
 
 struct Names;
 
@@ -75,16 +75,18 @@ impl App<Collector> {
     }
 
     pub(crate) fn program(&self) -> &Program {
-        match self.tracker.listener.only() {
-            Some(it) => &it.program,
-            None => panic!("there is one device"),
-        }
+        let id = World::id_of(HandleType::Device, device(DEVICE).0);
+        &self.tracker.listener.devices[&id].program
     }
 }
 
 impl<L: Listener> App<L> {
     pub(crate) fn new(listener: L) -> App<L> {
-        let mut app = App { tracker: Tracker::new(listener), calls: 0 };
+        App::of(Tracker::new(listener))
+    }
+
+    pub(crate) fn of(tracker: Tracker<L>) -> App<L> {
+        let mut app = App { tracker, calls: 0 };
         app.make_device();
         app.make_memory();
         app.call(
@@ -313,6 +315,73 @@ impl<L: Listener> App<L> {
         );
     }
 
+    pub(crate) fn make_shader(&mut self, serial: u64, code: u32) {
+        let info = ShaderModuleCreateInfo { code_size: 4, p_code: Ptr::to(&code), ..ShaderModuleCreateInfo::zeroed() };
+        self.call(
+            Command::CreateShaderModule,
+            &CreateShaderModuleParams {
+                device: device(DEVICE),
+                p_create_info: Ptr::to(&info),
+                p_allocator: Ptr::NULL,
+                p_shader_module: Ptr::to(&shader_module(serial)),
+            },
+        );
+    }
+
+    pub(crate) fn make_compute_pipeline(&mut self, serial: u64, module: u64) {
+        let stage = stage(ShaderStageFlagBits::COMPUTE, module);
+        let info = ComputePipelineCreateInfo { stage, ..ComputePipelineCreateInfo::zeroed() };
+        self.call(
+            Command::CreateComputePipelines,
+            &CreateComputePipelinesParams {
+                device: device(DEVICE),
+                pipeline_cache: PipelineCache(0),
+                create_info_count: 1,
+                p_create_infos: Ptr::to(&info),
+                p_allocator: Ptr::NULL,
+                p_pipelines: Ptr::to(&pipeline(serial)),
+            },
+        );
+    }
+
+    pub(crate) fn make_graphics_pipeline(&mut self, serial: u64, info: &GraphicsPipelineCreateInfo) {
+        self.call(
+            Command::CreateGraphicsPipelines,
+            &CreateGraphicsPipelinesParams {
+                device: device(DEVICE),
+                pipeline_cache: PipelineCache(0),
+                create_info_count: 1,
+                p_create_infos: Ptr::to(info),
+                p_allocator: Ptr::NULL,
+                p_pipelines: Ptr::to(&pipeline(serial)),
+            },
+        );
+    }
+
+    pub(crate) fn bind_pipeline(&mut self, commands: u64, point: PipelineBindPoint, serial: u64) {
+        self.call(
+            Command::CmdBindPipeline,
+            &CmdBindPipelineParams {
+                command_buffer: command_buffer(commands),
+                pipeline_bind_point: point,
+                pipeline: pipeline(serial),
+            },
+        );
+    }
+
+    pub(crate) fn draw(&mut self, commands: u64, vertex_count: u32, first_vertex: u32) {
+        self.call(
+            Command::CmdDraw,
+            &CmdDrawParams {
+                command_buffer: command_buffer(commands),
+                vertex_count,
+                instance_count: 1,
+                first_vertex,
+                first_instance: 0,
+            },
+        );
+    }
+
     pub(crate) fn memory_barrier2(&mut self, commands: u64, barrier: MemoryBarrier2) {
         let info = DependencyInfo {
             memory_barrier_count: 1,
@@ -347,4 +416,37 @@ pub(crate) fn whole(aspect_mask: ImageAspectFlags) -> ImageSubresourceRange {
 /// One layer of the first level.
 pub(crate) fn one_layer() -> ImageSubresourceLayers {
     ImageSubresourceLayers { aspect_mask: ImageAspectFlags::COLOR, mip_level: 0, base_array_layer: 0, layer_count: 1 }
+}
+
+/// A stage of a pipeline, whose entry point is `main`.
+pub(crate) fn stage(stage: ShaderStageFlagBits, module: u64) -> PipelineShaderStageCreateInfo {
+    PipelineShaderStageCreateInfo {
+        stage,
+        module: shader_module(module),
+        p_name: Ptr::new(c"main".as_ptr().expose_provenance() as u64),
+        ..PipelineShaderStageCreateInfo::zeroed()
+    }
+}
+
+/// The shaders of the tests: the first word of their code is their place in the list.
+pub(crate) struct Shaders(pub(crate) Vec<ShaderInterface>);
+
+impl Reflect for Shaders {
+    fn reflect(&self, code: &ShaderCode<'_>) -> Option<ShaderInterface> {
+        assert_eq!(code.entry_point, "main");
+        self.0.get(*code.words.first()? as usize).cloned()
+    }
+}
+
+/// The accesses of a recorded action command.
+pub(crate) fn accesses(program: &Program, buffer: usize, index: usize) -> &[lavascope_program::Access] {
+    match &program.command_buffers[buffer].commands[index] {
+        lavascope_program::Command::Action(all) => all,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Accesses in short: resource, stage and access.
+pub(crate) fn brief(all: &[lavascope_program::Access]) -> Vec<(u32, u64, u64)> {
+    all.iter().map(|it| (it.resource.0, it.stage, it.access)).collect()
 }

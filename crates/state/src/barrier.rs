@@ -131,10 +131,13 @@ impl Device {
     }
 
     fn version_2(&self, info: View<'_, vk::DependencyInfo>, out: &mut Out<'_>) -> Vec<Dependency> {
-        if info.chain().next().is_some() {
+        let mut found = Vec::new();
+        if let Some(chained) = info.chained::<vk::MemoryRangeBarriersInfoKHR>() {
+            found.extend(chained.p_memory_range_barriers().iter().map(|it| self.of_address(it.get(), out)));
+        }
+        if info.chain().any(|it| it.layout.name != "VkMemoryRangeBarriersInfoKHR") {
             out.missing("what is chained to a dependency info");
         }
-        let mut found = Vec::new();
         for it in info.p_memory_barriers().iter() {
             let scope = Scope {
                 src_stages: it.src_stage_mask.0,
@@ -187,6 +190,25 @@ impl Device {
         };
         let what = what(resource, Region::Buffer(bytes), families, false);
         Dependency { scope, what }
+    }
+
+    fn of_address(&self, it: &vk::MemoryRangeBarrierKHR, out: &mut Out<'_>) -> Dependency {
+        let scope = Scope {
+            src_stages: it.src_stage_mask.0,
+            src_access: it.src_access_mask.0,
+            dst_stages: it.dst_stage_mask.0,
+            dst_access: it.dst_access_mask.0,
+        };
+        let families = [it.src_queue_family_index, it.dst_queue_family_index];
+        match self.at_address(it.address_range.address, it.address_range.size) {
+            Some((resource, bytes)) => {
+                Dependency { scope, what: what(resource, Region::Buffer(bytes), families, false) }
+            }
+            None => {
+                out.missing("an address that nobody asked for");
+                execution_only(scope)
+            }
+        }
     }
 
     fn of_image(&self, it: &OfImage<'_>, out: &mut Out<'_>) -> Dependency {

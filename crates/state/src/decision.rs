@@ -49,6 +49,9 @@ pub enum Family {
     Draw,
     Query,
     Ray,
+    Address,
+    HostCopy,
+    Video,
 }
 
 /// The verdict on a command.

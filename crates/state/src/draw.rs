@@ -15,7 +15,7 @@ use crate::usage::{COUNTER_INDIRECT_READ, FEEDBACK_WRITE, INDIRECT_READ};
 use crate::vertex::{Taken, VertexInput};
 
 /// What a draw takes of its vertices.
-struct Draw {
+pub(crate) struct Draw {
     vertices: Taken,
     instances: Taken,
     /// None where vertices are not indexed.
@@ -26,11 +26,11 @@ struct Draw {
 }
 
 /// Bytes of indirect parameters.
-const DRAW: u64 = 16;
-const DRAW_INDEXED: u64 = 20;
-const DISPATCH: u64 = 12;
+pub(crate) const DRAW: u64 = 16;
+pub(crate) const DRAW_INDEXED: u64 = 20;
+pub(crate) const DISPATCH: u64 = 12;
 const DRAW_MESH_NV: u64 = 8;
-const COUNT: u64 = 4;
+pub(crate) const COUNT: u64 = 4;
 /// Structures with gaps between them are ranges of their own up to this many.
 const STRUCTURES_MAX: u32 = 256;
 
@@ -44,15 +44,20 @@ impl Draw {
         Draw { indices: Some(indices), ..Draw::new(Taken::Any, instances) }
     }
 
-    fn indirect(reads: Vec<Access>) -> Draw {
+    pub(crate) fn indirect(reads: Vec<Access>) -> Draw {
         Draw { reads, ..Draw::new(Taken::Any, Taken::Any) }
     }
 
-    fn indexed_indirect(reads: Vec<Access>) -> Draw {
+    pub(crate) fn indexed_indirect(reads: Vec<Access>) -> Draw {
         Draw { reads, ..Draw::indexed(Taken::Any, Taken::Any) }
     }
 
-    fn mesh(reads: Vec<Access>) -> Draw {
+    /// How many vertices there are stands in memory, how many instances does not.
+    pub(crate) fn counted_in_bytes(read: Option<Access>, instances: Taken) -> Draw {
+        Draw { reads: read.into_iter().collect(), ..Draw::new(Taken::Any, instances) }
+    }
+
+    pub(crate) fn mesh(reads: Vec<Access>) -> Draw {
         Draw { has_vertices: false, ..Draw::indirect(reads) }
     }
 
@@ -101,8 +106,7 @@ impl Device {
                 let read =
                     self.buffer_access(it.counter_buffer, it.counter_buffer_offset, COUNT, COUNTER_INDIRECT_READ, out);
                 let instances = Taken::part(it.first_instance, it.instance_count);
-                let draw = Draw { reads: read.into_iter().collect(), ..Draw::new(Taken::Any, instances) };
-                (it.command_buffer, draw)
+                (it.command_buffer, Draw::counted_in_bytes(read, instances))
             }
             _ => return self.mesh_draws(event.call, out) || self.dispatches(event.call, out),
         };
@@ -176,7 +180,7 @@ impl Device {
         self.act_on(buffer, fixed, Vec::new(), late, out);
     }
 
-    fn draw(&mut self, buffer: vk::CommandBuffer, draw: &Draw, out: &mut Out<'_>) {
+    pub(crate) fn draw(&mut self, buffer: vk::CommandBuffer, draw: &Draw, out: &mut Out<'_>) {
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
         let pipeline = own.state.point(Kind::Graphics).pipeline.clone();
         let Some(pipeline) = pipeline.filter(|_| !draw.is_nothing()) else {

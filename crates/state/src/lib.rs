@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod address;
 mod attachment;
 mod barrier;
 mod bind;
@@ -23,6 +24,7 @@ mod descriptor;
 mod device;
 mod draw;
 mod format;
+mod host_copy;
 mod image;
 mod late;
 mod listener;
@@ -42,6 +44,7 @@ mod swapchain;
 mod tracker;
 mod usage;
 mod vertex;
+mod video;
 
 pub use collect::{Collected, Collector};
 pub use decision::{Decision, Family, When, decision};

@@ -49,20 +49,31 @@ impl Device {
         true
     }
 
-    /// Results lie `stride` apart; each has its numbers, and one more where its availability is asked for.
-    fn copy_results(&mut self, it: View<'_, vk::CmdCopyQueryPoolResultsParams>, out: &mut Out<'_>) {
-        let has = |flag: vk::QueryResultFlags| it.flags.0 & flag.0 != 0;
+    /// Bytes of one result: its numbers, and one more where its availability is asked for.
+    pub(crate) fn result_size(
+        &self,
+        pool: vk::QueryPool,
+        flags: vk::QueryResultFlags,
+        stride: u64,
+        out: &mut Out<'_>,
+    ) -> u64 {
+        let has = |flag: vk::QueryResultFlags| flags.0 & flag.0 != 0;
         let width: u64 = if has(vk::QueryResultFlags::_64) { 8 } else { 4 };
         let more = [vk::QueryResultFlags::WITH_AVAILABILITY, vk::QueryResultFlags::WITH_STATUS_KHR];
         let extra = u32::from(more.into_iter().any(has));
-        let size = match self.query_pools.get(it.query_pool.0).map(|it| it.values) {
+        match self.query_pools.get(pool.0).map(|it| it.values) {
             Some(Some(values)) => width * u64::from(values + extra),
             // All that a stride leaves room for.
             _ => {
                 out.missing("how large the results of queries are");
-                it.stride
+                stride
             }
-        };
+        }
+    }
+
+    /// Results lie `stride` apart.
+    fn copy_results(&mut self, it: View<'_, vk::CmdCopyQueryPoolResultsParams>, out: &mut Out<'_>) {
+        let size = self.result_size(it.query_pool, it.flags, it.stride, out);
         let mut accesses: Vec<Access> = Vec::new();
         if it.stride == size {
             let bytes = size.saturating_mul(u64::from(it.query_count));
@@ -100,7 +111,7 @@ impl Device {
         used.filter_map(|(at, buffer)| self.buffer_access(*buffer, offset(at), 4, usage, out)).collect()
     }
 
-    fn feed_back(&mut self, buffer: vk::CommandBuffer, is_active: bool) {
+    pub(crate) fn feed_back(&mut self, buffer: vk::CommandBuffer, is_active: bool) {
         if let Some(own) = self.recording(buffer) {
             own.state.is_feeding_back = is_active;
         }

@@ -1,4 +1,4 @@
-//! Device addresses, acceleration structures and ray tracing.
+//! Acceleration structures and ray tracing.
 
 use std::ops::Range;
 
@@ -35,11 +35,6 @@ const TRACE_2: u64 = 104;
 impl Device {
     pub(crate) fn rays(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
         match (event.call, event.outcome) {
-            (Call::GetBufferDeviceAddress(it), Some(Outcome::GetBufferDeviceAddress(done))) => {
-                if let Some(info) = it.p_info() {
-                    self.set_address(info.buffer.0, done.result);
-                }
-            }
             (Call::CreateAccelerationStructureKHR(it), Some(Outcome::CreateAccelerationStructureKHR(made))) => {
                 if let (Some(info), Some(handle)) = (it.p_create_info(), made.p_acceleration_structure()) {
                     let part = self.buffer_part(info.buffer, info.offset, info.size);
@@ -101,37 +96,11 @@ impl Device {
         true
     }
 
-    fn set_address(&mut self, handle: u64, address: u64) {
-        let Some(buffer) = self.buffers.get_mut(handle) else { return };
-        if let (Some(resource), true) = (buffer.resource, address != 0) {
-            buffer.address = Some(address);
-            self.addresses.insert(address, (resource, buffer.size));
-        }
-    }
-
     fn add_structure(&mut self, handle: u64, part: Option<(ResourceId, Range<u64>)>, out: &mut Out<'_>) {
         match part {
             Some((resource, bytes)) => self.structures.insert(handle, Structure { resource, bytes }),
             None => out.missing("a buffer whose memory is not known"),
         }
-    }
-
-    /// The part of a buffer that lies at an address.
-    fn at_address(&self, address: u64, size: u64) -> Option<(ResourceId, Range<u64>)> {
-        let (base, (resource, end)) = self.addresses.range(..=address).next_back()?;
-        let start = address - base;
-        (start < *end).then(|| (*resource, start..start.saturating_add(size).min(*end)))
-    }
-
-    fn address_access(&self, address: u64, size: u64, usage: Usage, out: &mut Out<'_>) -> Option<Access> {
-        if address == 0 || size == 0 {
-            return None;
-        }
-        let found = self.at_address(address, size);
-        if found.is_none() {
-            out.missing("an address that nobody asked for");
-        }
-        found.map(|(resource, bytes)| usage.on_bytes(resource, bytes))
     }
 
     fn tables(

@@ -152,6 +152,9 @@ impl<L: Listener> Tracker<L> {
             Family::Draw => device.draws(event, out),
             Family::Query => device.queries(event, out),
             Family::Ray => device.rays(event, out),
+            Family::Address => device.addresses(event, out),
+            Family::HostCopy => device.host_copies(event, out),
+            Family::Video => device.video(event, out),
         }
     }
 

@@ -64,6 +64,11 @@ pub(crate) const STRUCTURE_COPY_WRITE: Usage =
     usage(Stage::ACCELERATION_STRUCTURE_COPY_KHR, Bits::ACCELERATION_STRUCTURE_WRITE_KHR);
 pub(crate) const BINDING_TABLE_READ: Usage = usage(Stage::RAY_TRACING_SHADER_KHR, Bits::SHADER_BINDING_TABLE_READ_KHR);
 
+pub(crate) const DECODE_READ: Usage = usage(Stage::VIDEO_DECODE_KHR, Bits::VIDEO_DECODE_READ_KHR);
+pub(crate) const DECODE_WRITE: Usage = usage(Stage::VIDEO_DECODE_KHR, Bits::VIDEO_DECODE_WRITE_KHR);
+pub(crate) const ENCODE_READ: Usage = usage(Stage::VIDEO_ENCODE_KHR, Bits::VIDEO_ENCODE_READ_KHR);
+pub(crate) const ENCODE_WRITE: Usage = usage(Stage::VIDEO_ENCODE_KHR, Bits::VIDEO_ENCODE_WRITE_KHR);
+
 impl Usage {
     /// An access of a shader, in its stage.
     pub(crate) const fn of_shader(stage: u64, access: Bits) -> Usage {

@@ -319,3 +319,149 @@ fn the_dead_are_remembered() {
     );
     assert_eq!(app.tracker.life(id(1)), Life::Dead);
 }
+
+#[test]
+fn commands_that_name_memory_by_its_address_access_the_buffer_there() {
+    const BASE: u64 = 0x1_0000_0000;
+    let mut app = App::collecting();
+    app.make_buffer(1, 4096, 0);
+    app.make_image(1, Format::R8G8B8A8_UNORM, [16, 16], 1, 1 << 20);
+    let info = BufferDeviceAddressInfo { buffer: buffer(1), ..BufferDeviceAddressInfo::zeroed() };
+    let params = GetBufferDeviceAddressParams { device: device(DEVICE), p_info: Ptr::to(&info) };
+    app.call_with(Api::GetBufferDeviceAddress, &params, BASE);
+    app.make_command_buffer(2, CommandBufferLevel::PRIMARY);
+    app.begin(2);
+    let range = DeviceAddressRangeKHR { address: BASE + 128, size: 64 };
+    app.call(
+        Api::CmdFillMemoryKHR,
+        &CmdFillMemoryKHRParams {
+            command_buffer: command_buffer(2),
+            p_dst_range: Ptr::to(&range),
+            dst_flags: AddressCommandFlagsKHR(0),
+            data: 0,
+        },
+    );
+    let region = DeviceMemoryImageCopyKHR {
+        address_range: DeviceAddressRangeKHR { address: BASE + 1024, size: 1024 },
+        address_row_length: 16,
+        image_subresource: one_layer(),
+        image_extent: Extent3D { width: 4, height: 2, depth: 1 },
+        ..DeviceMemoryImageCopyKHR::zeroed()
+    };
+    let info = CopyDeviceMemoryImageInfoKHR {
+        image: image(1),
+        region_count: 1,
+        p_regions: Ptr::to(&region),
+        ..CopyDeviceMemoryImageInfoKHR::zeroed()
+    };
+    app.call(
+        Api::CmdCopyMemoryToImageKHR,
+        &CmdCopyMemoryToImageKHRParams { command_buffer: command_buffer(2), p_copy_memory_info: Ptr::to(&info) },
+    );
+    let beyond = DeviceAddressRangeKHR { address: BASE + 4096, size: 4 };
+    app.call(
+        Api::CmdFillMemoryKHR,
+        &CmdFillMemoryKHRParams {
+            command_buffer: command_buffer(2),
+            p_dst_range: Ptr::to(&beyond),
+            dst_flags: AddressCommandFlagsKHR(0),
+            data: 0,
+        },
+    );
+    let (clear, write) = (Stage::CLEAR.0, Bits::TRANSFER_WRITE.0);
+    assert_eq!(regions(&app, 0), [(clear, write, Region::Buffer(128..192))]);
+    let read: Vec<Region> = regions(&app, 1).into_iter().filter(|it| it.1 != write).map(|it| it.2).collect();
+    assert_eq!(read, [Region::Buffer(1024..1040), Region::Buffer(1088..1104)]);
+    assert_eq!(regions(&app, 2), []);
+    let missing: Vec<&str> = app.tracker.missing().map(|it| it.0.reason).collect();
+    assert_eq!(missing, ["an address that nobody asked for"]);
+}
+
+#[test]
+fn the_host_copies_to_images_and_transitions_them() {
+    let mut app = App::collecting();
+    app.make_image(1, Format::R8G8B8A8_UNORM, [16, 16], 1, 0);
+    let transition = HostImageLayoutTransitionInfo {
+        image: image(1),
+        new_layout: ImageLayout::GENERAL,
+        subresource_range: whole(ImageAspectFlags::COLOR),
+        ..HostImageLayoutTransitionInfo::zeroed()
+    };
+    app.call(
+        Api::TransitionImageLayout,
+        &TransitionImageLayoutParams {
+            device: device(DEVICE),
+            transition_count: 1,
+            p_transitions: Ptr::to(&transition),
+        },
+    );
+    let pixels = [0_u8; 64];
+    let region = ImageToMemoryCopy {
+        p_host_pointer: Ptr::to_slice(&pixels).cast(),
+        image_subresource: one_layer(),
+        image_extent: Extent3D { width: 4, height: 4, depth: 1 },
+        ..ImageToMemoryCopy::zeroed()
+    };
+    let info = CopyImageToMemoryInfo {
+        src_image: image(1),
+        region_count: 1,
+        p_regions: Ptr::to(&region),
+        ..CopyImageToMemoryInfo::zeroed()
+    };
+    app.call(
+        Api::CopyImageToMemory,
+        &CopyImageToMemoryParams { device: device(DEVICE), p_copy_image_to_memory_info: Ptr::to(&info) },
+    );
+    let writes: Vec<bool> = app
+        .program()
+        .steps
+        .iter()
+        .map(|it| match it {
+            Step::HostAccess { is_write, .. } => *is_write,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(writes, [true, false]);
+}
+
+#[test]
+fn a_decoder_reads_its_stream_and_references_and_writes_pictures() {
+    let mut app = App::collecting();
+    app.make_buffer(1, 4096, 0);
+    app.make_image(1, Format::R8G8B8A8_UNORM, [64, 64], 4, 1 << 20);
+    app.make_command_buffer(2, CommandBufferLevel::PRIMARY);
+    app.begin(2);
+    let picture = |layer| VideoPictureResourceInfoKHR {
+        coded_extent: Extent2D { width: 32, height: 32 },
+        base_array_layer: layer,
+        image_view_binding: image_view(1),
+        ..VideoPictureResourceInfoKHR::zeroed()
+    };
+    let pictures = [picture(1), picture(2)];
+    let slot = |at: usize| VideoReferenceSlotInfoKHR {
+        p_picture_resource: Ptr::to(&pictures[at]),
+        ..VideoReferenceSlotInfoKHR::zeroed()
+    };
+    let (setup, reference) = (slot(0), slot(1));
+    let info = VideoDecodeInfoKHR {
+        src_buffer: buffer(1),
+        src_buffer_range: 256,
+        dst_picture_resource: picture(0),
+        p_setup_reference_slot: Ptr::to(&setup),
+        reference_slot_count: 1,
+        p_reference_slots: Ptr::to(&reference),
+        ..VideoDecodeInfoKHR::zeroed()
+    };
+    app.call(
+        Api::CmdDecodeVideoKHR,
+        &CmdDecodeVideoKHRParams { command_buffer: command_buffer(2), p_decode_info: Ptr::to(&info) },
+    );
+    let (read, write) = (Bits::VIDEO_DECODE_READ_KHR.0, Bits::VIDEO_DECODE_WRITE_KHR.0);
+    let all = accesses(app.program(), 0, 0);
+    assert_eq!(all.iter().map(|it| it.access).collect::<Vec<_>>(), [read, write, write, read]);
+    let layer = |at: usize| match &all[at].region {
+        Region::Image(region) => region.layers.clone(),
+        Region::Buffer(_) => panic!("no image"),
+    };
+    assert_eq!((layer(1), layer(2), layer(3)), (0..1, 1..2, 2..3));
+}

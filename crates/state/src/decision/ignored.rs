@@ -17,6 +17,14 @@ pub(super) static IGNORED: Reasons = &[
         },
     ),
     (
+        "video sessions use memory that nobody else names",
+        commands! {
+            BindVideoSessionMemoryKHR CmdBeginVideoCodingKHR CmdControlVideoCodingKHR CmdEndVideoCodingKHR
+            CreateVideoSessionKHR CreateVideoSessionParametersKHR DestroyVideoSessionKHR DestroyVideoSessionParametersKHR
+            GetEncodedVideoSessionParametersKHR GetVideoSessionMemoryRequirementsKHR UpdateVideoSessionParametersKHR
+        },
+    ),
+    (
         "a name or a mark for tools",
         commands! {
             ClearShaderInstrumentationMetricsARM CmdBeginDebugUtilsLabelEXT CmdBeginGpaSampleAMD CmdBeginGpaSessionAMD
@@ -170,9 +178,9 @@ pub(super) static IGNORED: Reasons = &[
             GetDeviceGroupSurfacePresentModesKHR GetDeviceImageMemoryRequirements GetDeviceImageSparseMemoryRequirements
             GetDeviceImageSubresourceLayout GetDeviceMemoryCommitment GetDeviceMemoryOpaqueCaptureAddress
             GetDeviceMicromapCompatibilityEXT GetDeviceSubpassShadingMaxWorkgroupSizeHUAWEI
-            GetDeviceTensorMemoryRequirementsARM GetDynamicRenderingTilePropertiesQCOM GetEncodedVideoSessionParametersKHR
-            GetEventStatus GetExecutionGraphPipelineNodeIndexAMDX GetExecutionGraphPipelineScratchSizeAMDX
-            GetExternalComputeQueueDataNV GetFramebufferTilePropertiesQCOM GetGeneratedCommandsMemoryRequirementsEXT
+            GetDeviceTensorMemoryRequirementsARM GetDynamicRenderingTilePropertiesQCOM GetEventStatus
+            GetExecutionGraphPipelineNodeIndexAMDX GetExecutionGraphPipelineScratchSizeAMDX GetExternalComputeQueueDataNV
+            GetFramebufferTilePropertiesQCOM GetGeneratedCommandsMemoryRequirementsEXT
             GetGeneratedCommandsMemoryRequirementsNV GetImageDrmFormatModifierPropertiesEXT GetImageOpaqueCaptureDataEXT
             GetImageOpaqueCaptureDescriptorDataEXT GetImageSparseMemoryRequirements GetImageSparseMemoryRequirements2
             GetImageSubresourceLayout GetImageSubresourceLayout2 GetImageViewAddressNVX GetImageViewHandle64NVX
@@ -190,7 +198,6 @@ pub(super) static IGNORED: Reasons = &[
             GetSleepStatusLegacyNV GetSwapchainCounterEXT GetSwapchainStatusKHR GetSwapchainTimeDomainPropertiesEXT
             GetSwapchainTimingPropertiesEXT GetTensorMemoryRequirementsARM GetTensorOpaqueCaptureDataARM
             GetTensorOpaqueCaptureDescriptorDataARM GetTensorViewOpaqueCaptureDescriptorDataARM
-            GetVideoSessionMemoryRequirementsKHR
         },
     ),
 ];

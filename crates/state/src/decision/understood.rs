@@ -218,7 +218,7 @@ pub(super) static UNDERSTOOD: Takers = &[
         Family::Ray,
         When::Leave,
         commands! {
-            GetBufferDeviceAddress CreateAccelerationStructureKHR CreateAccelerationStructure2KHR
+            CreateAccelerationStructureKHR CreateAccelerationStructure2KHR
         },
     ),
     (
@@ -227,6 +227,39 @@ pub(super) static UNDERSTOOD: Takers = &[
         commands! {
             DestroyAccelerationStructureKHR CmdBuildAccelerationStructuresKHR CmdBuildAccelerationStructuresIndirectKHR
             CmdCopyAccelerationStructureKHR CmdTraceRaysKHR CmdTraceRaysIndirectKHR CmdTraceRaysIndirect2KHR
+        },
+    ),
+    (
+        Family::Address,
+        When::Leave,
+        commands! {
+            GetBufferDeviceAddress
+        },
+    ),
+    (
+        Family::Address,
+        When::Enter,
+        commands! {
+            CmdBindIndexBuffer3KHR CmdBindVertexBuffers3KHR CmdBindTransformFeedbackBuffers2EXT
+            CmdBeginTransformFeedback2EXT CmdEndTransformFeedback2EXT CmdBeginConditionalRendering2EXT CmdCopyMemoryKHR
+            CmdCopyMemoryToImageKHR CmdCopyImageToMemoryKHR CmdFillMemoryKHR CmdUpdateMemoryKHR CmdWriteMarkerToMemoryAMD
+            CmdCopyQueryPoolResultsToMemoryKHR CmdDrawIndirect2KHR CmdDrawIndexedIndirect2KHR CmdDrawMeshTasksIndirect2EXT
+            CmdDrawIndirectCount2KHR CmdDrawIndexedIndirectCount2KHR CmdDrawMeshTasksIndirectCount2EXT
+            CmdDrawIndirectByteCount2EXT CmdDispatchIndirect2KHR
+        },
+    ),
+    (
+        Family::HostCopy,
+        When::Enter,
+        commands! {
+            CopyMemoryToImage CopyImageToMemory CopyImageToImage TransitionImageLayout
+        },
+    ),
+    (
+        Family::Video,
+        When::Enter,
+        commands! {
+            CmdDecodeVideoKHR CmdEncodeVideoKHR
         },
     ),
 ];

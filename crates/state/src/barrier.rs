@@ -92,7 +92,7 @@ impl Device {
         self.record(it.command_buffer, Command::WaitEvents(WaitEvents::Two { events }), out);
     }
 
-    fn event(&self, event: vk::Event, out: &mut Out<'_>) -> Option<EventId> {
+    pub(crate) fn event(&self, event: vk::Event, out: &mut Out<'_>) -> Option<EventId> {
         let found = self.events.get(event.0).copied();
         if found.is_none() {
             out.missing("an event that nobody created");

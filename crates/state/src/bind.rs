@@ -127,13 +127,14 @@ impl Device {
             }
             Call::CmdBindDescriptorSets(it) => {
                 let kinds = kind_of(it.pipeline_bind_point).into_iter().collect::<Vec<_>>();
-                self.bind_sets(it.command_buffer, &kinds, it.first_set, it.p_descriptor_sets(), it.p_dynamic_offsets());
+                let (sets, offsets) = (it.p_descriptor_sets(), it.p_dynamic_offsets());
+                self.bind_sets(it.command_buffer, &kinds, it.first_set, sets, offsets, out);
             }
             Call::CmdBindDescriptorSets2(it) => {
                 let Some(info) = it.p_bind_descriptor_sets_info() else { return true };
                 let kinds = kinds_of(info.stage_flags);
                 let (sets, offsets) = (info.p_descriptor_sets(), info.p_dynamic_offsets());
-                self.bind_sets(it.command_buffer, &kinds, info.first_set, sets, offsets);
+                self.bind_sets(it.command_buffer, &kinds, info.first_set, sets, offsets, out);
             }
             Call::CmdPushDescriptorSet(it) => {
                 let kinds = kind_of(it.pipeline_bind_point).into_iter().collect::<Vec<_>>();
@@ -194,10 +195,15 @@ impl Device {
         first: u32,
         sets: &[vk::DescriptorSet],
         offsets: &[u32],
+        out: &mut Out<'_>,
     ) {
         let mut offsets = offsets.iter().copied();
         for (at, set) in (first..).zip(sets) {
-            let count = self.sets.get(set.0).map_or(0, |it| it.layout.dynamic_count);
+            let count = self.sets.get(set.0).map(|it| it.layout.dynamic_count);
+            if count.is_none() && set.0 != 0 {
+                out.missing("a descriptor set that nobody allocated");
+            }
+            let count = count.unwrap_or(0);
             let offsets = offsets.by_ref().take(count as usize).collect();
             let bound = (set.0 != 0).then_some(BoundSet { set: SetRef::Handle(set.0), offsets });
             let Some(own) = self.recording(buffer) else { return };

@@ -131,7 +131,11 @@ impl Device {
     }
 
     fn execute(&mut self, buffer: vk::CommandBuffer, executed: &[vk::CommandBuffer], out: &mut Out<'_>) {
-        let ids = executed.iter().filter_map(|it| Some(self.command_buffers.get(it.0)?.id)).collect();
+        let ids: Vec<CommandBufferId> =
+            executed.iter().filter_map(|it| Some(self.command_buffers.get(it.0)?.id)).collect();
+        if ids.len() != executed.len() {
+            out.missing("a command buffer that nobody allocated");
+        }
         let Some(own) = self.command_buffers.get_mut(buffer.0) else { return };
         own.executed.extend(executed.iter().map(|it| it.0));
         own.push(Command::Execute(ids), out);

@@ -1,14 +1,11 @@
 //! A verdict for every command of the registry: who understands it, or why it does not matter, or what is missing.
 //!
-//! A test fails for a command that has none or two, and feeds every command to the family that is said to take it.
-
-mod ignored;
-mod missing;
-mod understood;
-
-use std::sync::LazyLock;
+//! The verdicts are generated from the tables in `codegen/src/state`, which fails for a command that has none or two.
+//! A test feeds every command to the family that is said to take it.
 
 use lavascope_abi::Command;
+
+use crate::generated::VERDICTS;
 
 /// What the tracker makes of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,50 +56,15 @@ pub fn decision(command: Command) -> Decision {
     VERDICTS[command as usize]
 }
 
-/// A list of commands by their names.
-macro_rules! commands {
-    ($($name:ident)*) => {
-        &[$(lavascope_abi::Command::$name,)*]
-    };
-}
-pub(crate) use commands;
-
-type Reasons = &'static [(&'static str, &'static [Command])];
-type Takers = &'static [(Family, When, &'static [Command])];
-
-static VERDICTS: LazyLock<Vec<Decision>> = LazyLock::new(|| {
-    let mut all = vec![Decision::Missing("no decision"); Command::ALL.len()];
-    for (command, decision) in every() {
-        all[command as usize] = decision;
-    }
-    all
-});
-
-/// All verdicts as they stand in the tables.
-fn every() -> impl Iterator<Item = (Command, Decision)> {
-    let of_reasons = |reasons: Reasons, make: fn(&'static str) -> Decision| {
-        reasons.iter().flat_map(move |(reason, all)| all.iter().map(move |it| (*it, make(reason))))
-    };
-    let understood = understood::UNDERSTOOD
-        .iter()
-        .flat_map(|(family, when, all)| all.iter().map(|it| (*it, Decision::Understood(*family, *when))));
-    understood
-        .chain(of_reasons(ignored::IGNORED, Decision::Ignored))
-        .chain(of_reasons(missing::MISSING, Decision::Missing))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_command_has_one_decision() {
-        let mut counts = vec![0; Command::ALL.len()];
-        for (command, _) in every() {
-            counts[command as usize] += 1;
-        }
-        for command in Command::ALL {
-            assert_eq!(counts[*command as usize], 1, "decisions on {command:?}");
+        assert_eq!(VERDICTS.len(), Command::ALL.len());
+        for (at, command) in Command::ALL.iter().enumerate() {
+            assert_eq!(*command as usize, at);
         }
     }
 

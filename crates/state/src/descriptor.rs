@@ -195,7 +195,7 @@ impl SetLayout {
                 is_variable: flags & DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT.0 != 0,
                 dynamic: is_dynamic.then_some(layout.dynamic_count),
             };
-            layout.dynamic_count += if is_dynamic { count } else { 0 };
+            layout.dynamic_count = layout.dynamic_count.saturating_add(if is_dynamic { count } else { 0 });
             layout.bindings.insert(it.binding, binding);
         }
         layout

@@ -3,10 +3,10 @@
 //! A [`Tracker`] takes checked records in their order, live or from a trace, and tells a [`Listener`] what they mean
 //! in the words of `program`: resources, recorded commands with their accesses and dependencies, and what the host
 //! does. What it does not understand it counts and names ([`Tracker::missing`]); nothing is passed over in silence,
-//! and `decision` has a verdict for every command of the registry.
+//! and there is a verdict on every command of the registry (`decision`).
 //!
 //! One file for each family of objects. A call is taken either before the driver sees it or, where its results
-//! matter, after it returned; the tables in `decision` say which.
+//! matter, after it returned; the verdicts say which.
 //!
 //! Absent on purpose: whether a call is valid, and whether its accesses are in order.
 
@@ -24,6 +24,8 @@ mod descriptor;
 mod device;
 mod draw;
 mod format;
+#[rustfmt::skip]
+mod generated;
 mod host_copy;
 mod image;
 mod late;

@@ -57,7 +57,8 @@ impl Device {
                 let Some(set) = set else { continue };
                 let Some(binding) = set.layout.bindings.get(&it.binding) else { continue };
                 let Some(element) = element(it, binding.count, out) else { continue };
-                let dynamic = binding.dynamic.and_then(|first| bound.offsets.get((first + element) as usize));
+                let dynamic =
+                    binding.dynamic.and_then(|first| bound.offsets.get(first.saturating_add(element) as usize));
                 let access = OfDescriptor {
                     binding: it.binding,
                     element,

@@ -59,7 +59,7 @@ impl Device {
     fn host(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
         match (event.call, event.outcome) {
             (Call::WaitForFences(it), Some(Outcome::WaitForFences(done))) => {
-                let fences = self.fences_of(it.p_fences());
+                let fences = self.fences_of(it.p_fences(), out);
                 if !is_success(done.result) {
                 } else if it.wait_all.is_true() || fences.len() == 1 {
                     out.step(Step::WaitFences(fences));
@@ -69,10 +69,14 @@ impl Device {
             }
             (Call::GetFenceStatus(it), Some(Outcome::GetFenceStatus(done))) => {
                 if is_success(done.result) {
-                    out.step(Step::WaitFences(self.fences_of(&[it.fence])));
+                    let fences = self.fences_of(&[it.fence], out);
+                    out.step(Step::WaitFences(fences));
                 }
             }
-            (Call::ResetFences(it), None) => out.step(Step::ResetFences(self.fences_of(it.p_fences()))),
+            (Call::ResetFences(it), None) => {
+                let fences = self.fences_of(it.p_fences(), out);
+                out.step(Step::ResetFences(fences));
+            }
             (Call::WaitSemaphores(it), Some(Outcome::WaitSemaphores(done))) => {
                 if let Some(info) = it.p_wait_info().filter(|_| is_success(done.result)) {
                     self.wait_semaphores(info, out);
@@ -90,13 +94,13 @@ impl Device {
                 }
             }
             (Call::SetEvent(it), None) => {
-                if let Some(event) = self.events.get(it.event.0) {
-                    out.step(Step::SetEvent(*event));
+                if let Some(event) = self.event(it.event, out) {
+                    out.step(Step::SetEvent(event));
                 }
             }
             (Call::ResetEvent(it), None) => {
-                if let Some(event) = self.events.get(it.event.0) {
-                    out.step(Step::ResetEvent(*event));
+                if let Some(event) = self.event(it.event, out) {
+                    out.step(Step::ResetEvent(event));
                 }
             }
             (Call::DeviceWaitIdle(_), Some(Outcome::DeviceWaitIdle(done))) => {
@@ -126,13 +130,20 @@ impl Device {
         }
     }
 
-    fn fences_of(&self, fences: &[vk::Fence]) -> Vec<FenceId> {
-        fences.iter().filter_map(|it| self.fences.get(it.0).copied()).collect()
+    fn fences_of(&self, fences: &[vk::Fence], out: &mut Out<'_>) -> Vec<FenceId> {
+        let found: Vec<FenceId> = fences.iter().filter_map(|it| self.fences.get(it.0).copied()).collect();
+        if found.len() != fences.len() {
+            out.missing("a fence that nobody created");
+        }
+        found
     }
 
     fn wait_semaphores(&mut self, info: View<'_, vk::SemaphoreWaitInfo>, out: &mut Out<'_>) {
         let pairs = info.p_semaphores().iter().zip(info.p_values());
         let points: Vec<Point> = pairs.filter_map(|(semaphore, value)| self.point(*semaphore, *value)).collect();
+        if points.len() != info.semaphore_count as usize {
+            out.missing("a semaphore that nobody created");
+        }
         if info.flags.0 & vk::SemaphoreWaitFlags::ANY.0 != 0 && points.len() > 1 {
             out.missing("which of several semaphores is signaled is not told");
             return;
@@ -152,14 +163,23 @@ impl Device {
                 for buffer in it.p_submits().iter().flat_map(|it| it.p_command_buffers()) {
                     self.settle(buffer.0, out);
                 }
-                let batches = it.p_submits().iter().map(|it| self.batch(it)).collect();
+                let batches: Vec<Batch> = it.p_submits().iter().map(|it| self.batch(it)).collect();
+                let given = it.p_submits().iter().flat_map(|it| {
+                    [it.wait_semaphore_count, it.command_buffer_count, it.signal_semaphore_count].map(u64::from)
+                });
+                is_all_known(&batches, given.sum(), out);
                 self.submit(queue, batches, it.fence, out);
             }
             (Call::QueueSubmit2(it), None) => {
                 for info in it.p_submits().iter().flat_map(|it| it.p_command_buffer_infos().iter()) {
                     self.settle(info.command_buffer.0, out);
                 }
-                let batches = it.p_submits().iter().map(|it| self.batch2(it)).collect();
+                let batches: Vec<Batch> = it.p_submits().iter().map(|it| self.batch2(it)).collect();
+                let given = it.p_submits().iter().flat_map(|it| {
+                    [it.wait_semaphore_info_count, it.command_buffer_info_count, it.signal_semaphore_info_count]
+                        .map(u64::from)
+                });
+                is_all_known(&batches, given.sum(), out);
                 self.submit(queue, batches, it.fence, out);
             }
             (Call::QueueBindSparse(it), None) => {
@@ -182,8 +202,11 @@ impl Device {
         true
     }
 
-    fn submit(&mut self, queue: QueueId, batches: Vec<Batch>, fence: vk::Fence, out: &mut Out<'_>) {
-        let fence = self.fences.get(fence.0).copied();
+    fn submit(&mut self, queue: QueueId, batches: Vec<Batch>, signaled: vk::Fence, out: &mut Out<'_>) {
+        let fence = self.fences.get(signaled.0).copied();
+        if fence.is_none() && signaled.0 != 0 {
+            out.missing("a fence that nobody created");
+        }
         out.step(Step::Submit { queue, batches, fence });
     }
 
@@ -242,5 +265,13 @@ impl Device {
 
     fn submitted(&self, buffer: vk::CommandBuffer) -> Option<CommandBufferId> {
         Some(self.command_buffers.get(buffer.0)?.id)
+    }
+}
+
+/// Whoever is left out of a submission leaves a hole in the order of things.
+fn is_all_known(batches: &[Batch], given: u64, out: &mut Out<'_>) {
+    let known: usize = batches.iter().map(|it| it.waits.len() + it.command_buffers.len() + it.signals.len()).sum();
+    if known as u64 != given {
+        out.missing("a semaphore or a command buffer that nobody created");
     }
 }

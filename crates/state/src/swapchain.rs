@@ -2,7 +2,7 @@
 
 use lavascope_abi as vk;
 use lavascope_event::{Call, Outcome, View, Views};
-use lavascope_program::{self as program, QueueId, Resource, ResourceId, ResourceKind, Step, Tiling};
+use lavascope_program::{self as program, QueueId, Resource, ResourceId, ResourceKind, SemaphoreId, Step, Tiling};
 
 use crate::device::{Device, Event};
 use crate::format;
@@ -108,9 +108,16 @@ impl Device {
 
     pub(crate) fn present(&mut self, queue: QueueId, info: View<'_, vk::PresentInfoKHR>, out: &mut Out<'_>) {
         let pairs = info.p_swapchains().iter().zip(info.p_image_indices());
-        let images = pairs.filter_map(|(swapchain, index)| self.swapchain_image(swapchain.0, *index)).collect();
+        let images: Vec<ResourceId> =
+            pairs.filter_map(|(swapchain, index)| self.swapchain_image(swapchain.0, *index)).collect();
         let semaphore = |it: &vk::Semaphore| Some(self.semaphores.get(it.0)?.id);
-        let waits = info.p_wait_semaphores().iter().filter_map(semaphore).collect();
+        let waits: Vec<SemaphoreId> = info.p_wait_semaphores().iter().filter_map(semaphore).collect();
+        if images.len() != info.swapchain_count as usize || waits.len() != info.wait_semaphore_count as usize {
+            out.missing("a semaphore, or an image of a swapchain, that is not known");
+        }
+        if info.chained::<vk::SwapchainPresentFenceInfoKHR>().is_some() {
+            out.missing("fences that presentation signals");
+        }
         out.step(Step::Present { queue, waits, images });
     }
 }

@@ -102,7 +102,10 @@ impl<L: Listener> Tracker<L> {
             Some(self.take(thread, entered, family, event))
         });
         self.pending.insert(thread, words);
-        taken.unwrap_or(false)
+        taken.unwrap_or_else(|| {
+            self.out(thread, record, 0).missing("a call whose beginning was not seen");
+            true
+        })
     }
 
     fn take(&mut self, thread: u32, record: Record<'_>, family: Family, event: Event<'_>) -> bool {

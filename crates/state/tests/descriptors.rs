@@ -64,14 +64,17 @@ fn make_set(app: &mut App<Collector>, bindings: &[(DescriptorType, u32, Descript
             p_set_layout: Ptr::to(&set_layout(1)),
         },
     );
+    allocate_sets(app);
+}
+
+/// The pipeline layout, the pool, and two sets.
+fn allocate_sets(app: &mut App<Collector>) {
+    let layouts = [set_layout(1)];
     let info = PipelineLayoutCreateInfo {
         set_layout_count: 1,
-        p_set_layouts: Ptr::to(&set_layout(1)),
+        p_set_layouts: Ptr::to_slice(&layouts),
         ..PipelineLayoutCreateInfo::zeroed()
     };
-    // The layout outlives the statement.
-    let layouts = [set_layout(1)];
-    let info = PipelineLayoutCreateInfo { p_set_layouts: Ptr::to_slice(&layouts), ..info };
     app.call(
         Api::CreatePipelineLayout,
         &CreatePipelineLayoutParams {

@@ -1,4 +1,4 @@
-//! Commands that matter and that the tracker does not follow, by the reason.
+//! Commands that matter and that `state` does not follow, by the reason.
 
 use super::{Reasons, commands};
 

@@ -1,70 +1,70 @@
-//! Commands that the tracker follows, by who takes them and when.
+//! Commands that `state` follows, by the family that takes them and when.
 
-use super::{Family, Takers, When, commands};
+use super::{Takers, commands};
 
 pub(super) static UNDERSTOOD: Takers = &[
     (
-        Family::Device,
-        When::Leave,
+        "Device",
+        "Leave",
         commands! {
             GetPhysicalDeviceQueueFamilyProperties GetPhysicalDeviceQueueFamilyProperties2 CreateDevice GetDeviceQueue
             GetDeviceQueue2
         },
     ),
     (
-        Family::Device,
-        When::Enter,
+        "Device",
+        "Enter",
         commands! {
             DestroyDevice
         },
     ),
     (
-        Family::Memory,
-        When::Leave,
+        "Memory",
+        "Leave",
         commands! {
             AllocateMemory BindBufferMemory BindBufferMemory2 BindImageMemory BindImageMemory2 GetImageMemoryRequirements
             GetImageMemoryRequirements2 MapMemory MapMemory2
         },
     ),
     (
-        Family::Memory,
-        When::Enter,
+        "Memory",
+        "Enter",
         commands! {
             FreeMemory UnmapMemory UnmapMemory2 FlushMappedMemoryRanges InvalidateMappedMemoryRanges
         },
     ),
     (
-        Family::Image,
-        When::Leave,
+        "Image",
+        "Leave",
         commands! {
             CreateBuffer CreateImage CreateImageView CreateBufferView
         },
     ),
     (
-        Family::Image,
-        When::Enter,
+        "Image",
+        "Enter",
         commands! {
             DestroyBuffer DestroyImage DestroyImageView DestroyBufferView
         },
     ),
     (
-        Family::CommandBuffer,
-        When::Leave,
+        "CommandBuffer",
+        "Leave",
         commands! {
             CreateCommandPool AllocateCommandBuffers
         },
     ),
     (
-        Family::CommandBuffer,
-        When::Enter,
+        "CommandBuffer",
+        "Enter",
         commands! {
             DestroyCommandPool ResetCommandPool FreeCommandBuffers BeginCommandBuffer EndCommandBuffer ResetCommandBuffer
             CmdExecuteCommands
         },
     ),
     (
-        Family::Copy,
-        When::Enter,
+        "Copy",
+        "Enter",
         commands! {
             CmdCopyBuffer CmdCopyBuffer2 CmdCopyImage CmdCopyImage2 CmdBlitImage CmdBlitImage2 CmdResolveImage
             CmdResolveImage2 CmdCopyBufferToImage CmdCopyBufferToImage2 CmdCopyImageToBuffer CmdCopyImageToBuffer2
@@ -73,112 +73,112 @@ pub(super) static UNDERSTOOD: Takers = &[
         },
     ),
     (
-        Family::Barrier,
-        When::Enter,
+        "Barrier",
+        "Enter",
         commands! {
             CmdPipelineBarrier CmdPipelineBarrier2 CmdSetEvent CmdSetEvent2 CmdResetEvent CmdResetEvent2 CmdWaitEvents
             CmdWaitEvents2
         },
     ),
     (
-        Family::Sync,
-        When::Leave,
+        "Sync",
+        "Leave",
         commands! {
             CreateFence CreateSemaphore CreateEvent RegisterDeviceEventEXT RegisterDisplayEventEXT WaitForFences
             GetFenceStatus WaitSemaphores GetSemaphoreCounterValue DeviceWaitIdle
         },
     ),
     (
-        Family::Sync,
-        When::Enter,
+        "Sync",
+        "Enter",
         commands! {
             DestroyFence DestroySemaphore DestroyEvent ResetFences SignalSemaphore SetEvent ResetEvent
         },
     ),
     (
-        Family::Queue,
-        When::Enter,
+        "Queue",
+        "Enter",
         commands! {
             QueueSubmit QueueSubmit2 QueueBindSparse QueuePresentKHR
         },
     ),
     (
-        Family::Queue,
-        When::Leave,
+        "Queue",
+        "Leave",
         commands! {
             QueueWaitIdle
         },
     ),
     (
-        Family::Swapchain,
-        When::Leave,
+        "Swapchain",
+        "Leave",
         commands! {
             CreateSwapchainKHR CreateSharedSwapchainsKHR GetSwapchainImagesKHR AcquireNextImageKHR AcquireNextImage2KHR
         },
     ),
     (
-        Family::Swapchain,
-        When::Enter,
+        "Swapchain",
+        "Enter",
         commands! {
             DestroySwapchainKHR
         },
     ),
     (
-        Family::RenderPass,
-        When::Leave,
+        "RenderPass",
+        "Leave",
         commands! {
             CreateRenderPass CreateRenderPass2 CreateFramebuffer
         },
     ),
     (
-        Family::RenderPass,
-        When::Enter,
+        "RenderPass",
+        "Enter",
         commands! {
             DestroyRenderPass DestroyFramebuffer
         },
     ),
     (
-        Family::Rendering,
-        When::Enter,
+        "Rendering",
+        "Enter",
         commands! {
             CmdBeginRenderPass CmdBeginRenderPass2 CmdNextSubpass CmdNextSubpass2 CmdEndRenderPass CmdEndRenderPass2
             CmdBeginRendering CmdEndRendering CmdEndRendering2KHR CmdClearAttachments CmdSetRenderingAttachmentLocations
         },
     ),
     (
-        Family::Pipeline,
-        When::Leave,
+        "Pipeline",
+        "Leave",
         commands! {
             CreateShaderModule CreateGraphicsPipelines CreateComputePipelines CreateRayTracingPipelinesKHR
             CreateShadersEXT
         },
     ),
     (
-        Family::Pipeline,
-        When::Enter,
+        "Pipeline",
+        "Enter",
         commands! {
             DestroyShaderModule DestroyPipeline DestroyShaderEXT
         },
     ),
     (
-        Family::Descriptor,
-        When::Leave,
+        "Descriptor",
+        "Leave",
         commands! {
             CreateDescriptorSetLayout CreatePipelineLayout CreateDescriptorPool CreateDescriptorUpdateTemplate
             AllocateDescriptorSets
         },
     ),
     (
-        Family::Descriptor,
-        When::Enter,
+        "Descriptor",
+        "Enter",
         commands! {
             DestroyDescriptorSetLayout DestroyPipelineLayout DestroyDescriptorUpdateTemplate DestroyDescriptorPool
             ResetDescriptorPool FreeDescriptorSets UpdateDescriptorSets UpdateDescriptorSetWithTemplate
         },
     ),
     (
-        Family::Bind,
-        When::Enter,
+        "Bind",
+        "Enter",
         commands! {
             CmdBindPipeline CmdBindShadersEXT CmdBindDescriptorSets CmdBindDescriptorSets2 CmdPushDescriptorSet
             CmdPushDescriptorSet2 CmdPushDescriptorSetWithTemplate CmdPushDescriptorSetWithTemplate2 CmdBindVertexBuffers
@@ -190,8 +190,8 @@ pub(super) static UNDERSTOOD: Takers = &[
         },
     ),
     (
-        Family::Draw,
-        When::Enter,
+        "Draw",
+        "Enter",
         commands! {
             CmdDraw CmdDrawIndexed CmdDrawMultiEXT CmdDrawMultiIndexedEXT CmdDrawIndirect CmdDrawIndexedIndirect
             CmdDrawIndirectCount CmdDrawIndexedIndirectCount CmdDrawIndirectByteCountEXT CmdDrawMeshTasksEXT
@@ -200,45 +200,45 @@ pub(super) static UNDERSTOOD: Takers = &[
         },
     ),
     (
-        Family::Query,
-        When::Leave,
+        "Query",
+        "Leave",
         commands! {
             CreateQueryPool
         },
     ),
     (
-        Family::Query,
-        When::Enter,
+        "Query",
+        "Enter",
         commands! {
             DestroyQueryPool CmdCopyQueryPoolResults CmdBeginConditionalRenderingEXT CmdBindTransformFeedbackBuffersEXT
             CmdBeginTransformFeedbackEXT CmdEndTransformFeedbackEXT
         },
     ),
     (
-        Family::Ray,
-        When::Leave,
+        "Ray",
+        "Leave",
         commands! {
             CreateAccelerationStructureKHR CreateAccelerationStructure2KHR
         },
     ),
     (
-        Family::Ray,
-        When::Enter,
+        "Ray",
+        "Enter",
         commands! {
             DestroyAccelerationStructureKHR CmdBuildAccelerationStructuresKHR CmdBuildAccelerationStructuresIndirectKHR
             CmdCopyAccelerationStructureKHR CmdTraceRaysKHR CmdTraceRaysIndirectKHR CmdTraceRaysIndirect2KHR
         },
     ),
     (
-        Family::Address,
-        When::Leave,
+        "Address",
+        "Leave",
         commands! {
             GetBufferDeviceAddress
         },
     ),
     (
-        Family::Address,
-        When::Enter,
+        "Address",
+        "Enter",
         commands! {
             CmdBindIndexBuffer3KHR CmdBindVertexBuffers3KHR CmdBindTransformFeedbackBuffers2EXT
             CmdBeginTransformFeedback2EXT CmdEndTransformFeedback2EXT CmdBeginConditionalRendering2EXT CmdCopyMemoryKHR
@@ -249,15 +249,15 @@ pub(super) static UNDERSTOOD: Takers = &[
         },
     ),
     (
-        Family::HostCopy,
-        When::Enter,
+        "HostCopy",
+        "Enter",
         commands! {
             CopyMemoryToImage CopyImageToMemory CopyImageToImage TransitionImageLayout
         },
     ),
     (
-        Family::Video,
-        When::Enter,
+        "Video",
+        "Enter",
         commands! {
             CmdDecodeVideoKHR CmdEncodeVideoKHR
         },

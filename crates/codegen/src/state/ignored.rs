@@ -1,4 +1,4 @@
-//! Commands that have nothing to do with what the tracker follows, by the reason.
+//! Commands that have nothing to do with what `state` follows, by the reason.
 
 use super::{Reasons, commands};
 

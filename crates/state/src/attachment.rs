@@ -55,7 +55,7 @@ pub(crate) struct Targets {
 
 /// What a draw touches.
 pub(crate) fn of_draw(raster: &Raster, shaders: &[Shader], locations: Option<&[u32]>, colors: usize) -> Vec<Touch> {
-    if raster.is_discarded {
+    if raster.is_discarded || raster.is_all_culled() && shaders.iter().all(|it| !it.makes_primitives()) {
         return Vec::new();
     }
     let layers = layers_of(shaders);

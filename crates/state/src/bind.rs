@@ -311,6 +311,9 @@ impl Device {
                 set(it.command_buffer, &|own| own.is_discarded = it.rasterizer_discard_enable.is_true());
             }
             Call::CmdSetCullMode(it) => set(it.command_buffer, &|own| own.cull_mode = it.cull_mode.0),
+            Call::CmdSetPrimitiveTopology(it) => {
+                set(it.command_buffer, &|own| own.topology = Some(it.primitive_topology));
+            }
             Call::CmdSetDepthTestEnable(it) => {
                 set(it.command_buffer, &|own| own.has_depth_test = it.depth_test_enable.is_true());
             }

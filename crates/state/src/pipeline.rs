@@ -94,6 +94,9 @@ impl Device {
         if let Some(it) = info.p_vertex_input_state().filter(|_| has(Parts::VERTEX_INPUT_INTERFACE_EXT)) {
             pipeline.vertex = VertexInput::of(it);
         }
+        if let Some(it) = info.p_input_assembly_state().filter(|_| has(Parts::VERTEX_INPUT_INTERFACE_EXT)) {
+            pipeline.raster.topology = Some(it.topology);
+        }
         if let Some(it) = info.p_rasterization_state().filter(|_| has(Parts::PRE_RASTERIZATION_SHADERS_EXT)) {
             pipeline.raster.is_discarded = it.rasterizer_discard_enable.is_true();
             pipeline.raster.cull_mode = it.cull_mode.0;
@@ -164,6 +167,7 @@ impl Pipeline {
         let (own, other) = (&mut self.raster, &library.raster);
         own.is_discarded |= other.is_discarded;
         own.cull_mode |= other.cull_mode;
+        own.topology = other.topology.or(own.topology);
         own.has_depth_test |= other.has_depth_test;
         own.has_depth_write |= other.has_depth_write;
         own.has_depth_bounds |= other.has_depth_bounds;

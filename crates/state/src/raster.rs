@@ -8,6 +8,8 @@ use lavascope_abi::DynamicState;
 pub(crate) struct Raster {
     pub(crate) is_discarded: bool,
     pub(crate) cull_mode: u32,
+    /// Where it is known.
+    pub(crate) topology: Option<vk::PrimitiveTopology>,
     pub(crate) has_depth_test: bool,
     pub(crate) has_depth_write: bool,
     pub(crate) has_depth_bounds: bool,
@@ -48,6 +50,7 @@ impl Default for Raster {
         Raster {
             is_discarded: false,
             cull_mode: 0,
+            topology: None,
             has_depth_test: false,
             has_depth_write: false,
             has_depth_bounds: false,
@@ -79,6 +82,7 @@ impl Dynamic {
     const WRITE_ENABLE: u32 = 1 << 10;
     const LOGIC_OP_ENABLE: u32 = 1 << 11;
     const LOGIC_OP: u32 = 1 << 12;
+    const TOPOLOGY: u32 = 1 << 15;
     pub(crate) const VERTEX_INPUT: u32 = 1 << 13;
     pub(crate) const STRIDE: u32 = 1 << 14;
     /// Shader objects have no state of their own.
@@ -92,6 +96,7 @@ impl Dynamic {
         let bit = |it: &DynamicState| match *it {
             DynamicState::RASTERIZER_DISCARD_ENABLE => Dynamic::DISCARD,
             DynamicState::CULL_MODE => Dynamic::CULL_MODE,
+            DynamicState::PRIMITIVE_TOPOLOGY => Dynamic::TOPOLOGY,
             DynamicState::DEPTH_TEST_ENABLE => Dynamic::DEPTH_TEST,
             DynamicState::DEPTH_WRITE_ENABLE => Dynamic::DEPTH_WRITE,
             DynamicState::DEPTH_BOUNDS_TEST_ENABLE => Dynamic::DEPTH_BOUNDS,
@@ -123,6 +128,7 @@ impl Raster {
         };
         take(Dynamic::DISCARD, |it, set| it.is_discarded = set.is_discarded);
         take(Dynamic::CULL_MODE, |it, set| it.cull_mode = set.cull_mode);
+        take(Dynamic::TOPOLOGY, |it, set| it.topology = set.topology);
         take(Dynamic::DEPTH_TEST, |it, set| it.has_depth_test = set.has_depth_test);
         take(Dynamic::DEPTH_WRITE, |it, set| it.has_depth_write = set.has_depth_write);
         take(Dynamic::DEPTH_BOUNDS, |it, set| it.has_depth_bounds = set.has_depth_bounds);
@@ -175,6 +181,20 @@ impl Raster {
     pub(crate) fn logic_reads(&self) -> bool {
         use vk::LogicOp as Op;
         self.has_logic_op && ![Op::CLEAR, Op::COPY, Op::COPY_INVERTED, Op::SET].contains(&self.logic_op)
+    }
+
+    /// Whether everything that is assembled is a polygon and culled: nothing is left to be drawn.
+    pub(crate) fn is_all_culled(&self) -> bool {
+        use vk::PrimitiveTopology as Topology;
+        let polygons = [
+            Topology::TRIANGLE_LIST,
+            Topology::TRIANGLE_STRIP,
+            Topology::TRIANGLE_FAN,
+            Topology::TRIANGLE_LIST_WITH_ADJACENCY,
+            Topology::TRIANGLE_STRIP_WITH_ADJACENCY,
+        ];
+        let both = vk::CullModeFlags::FRONT_AND_BACK.0;
+        self.cull_mode & both == both && self.topology.is_some_and(|it| polygons.contains(&it))
     }
 
     /// Whether the stencil test writes: no table of the faces that are not culled says otherwise.

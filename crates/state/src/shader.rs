@@ -76,6 +76,13 @@ impl Shader {
         self.stage == ShaderStageFlagBits::FRAGMENT
     }
 
+    /// Whether it decides which primitives are rasterized.
+    pub(crate) fn makes_primitives(&self) -> bool {
+        use ShaderStageFlagBits as Stage;
+        let makers = [Stage::TESSELLATION_CONTROL, Stage::TESSELLATION_EVALUATION, Stage::GEOMETRY, Stage::MESH_EXT];
+        makers.contains(&self.stage)
+    }
+
     /// The stage in which its accesses happen.
     pub(crate) fn pipeline_stage(&self) -> u64 {
         let stage = match self.stage {
@@ -93,5 +100,30 @@ impl Shader {
             _ => Stage::RAY_TRACING_SHADER_KHR,
         };
         stage.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_shader_has_its_stage() {
+        use ShaderStageFlagBits as Kind;
+        let stages = [
+            (Kind::VERTEX, Stage::VERTEX_SHADER),
+            (Kind::TESSELLATION_CONTROL, Stage::TESSELLATION_CONTROL_SHADER),
+            (Kind::TESSELLATION_EVALUATION, Stage::TESSELLATION_EVALUATION_SHADER),
+            (Kind::GEOMETRY, Stage::GEOMETRY_SHADER),
+            (Kind::FRAGMENT, Stage::FRAGMENT_SHADER),
+            (Kind::COMPUTE, Stage::COMPUTE_SHADER),
+            (Kind::TASK_EXT, Stage::TASK_SHADER_EXT),
+            (Kind::MESH_EXT, Stage::MESH_SHADER_EXT),
+            (Kind::RAYGEN_KHR, Stage::RAY_TRACING_SHADER_KHR),
+            (Kind::CLOSEST_HIT_KHR, Stage::RAY_TRACING_SHADER_KHR),
+        ];
+        for (kind, stage) in stages {
+            assert_eq!(Shader { stage: kind, interface: None }.pipeline_stage(), stage.0);
+        }
     }
 }

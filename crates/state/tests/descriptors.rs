@@ -348,3 +348,91 @@ fn a_template_fills_a_set() {
     dispatch(&mut app, 1);
     assert_eq!(short(accesses(app.program(), 0, 0)), [(2, UNIFORM, Region::Buffer(32..96))]);
 }
+
+#[test]
+fn a_descriptor_is_accessed_by_its_type() {
+    let types = [
+        (DescriptorType::UNIFORM_BUFFER, vec![UNIFORM]),
+        (DescriptorType::UNIFORM_BUFFER_DYNAMIC, vec![UNIFORM]),
+        (DescriptorType::STORAGE_BUFFER, vec![READ, WRITE]),
+        (DescriptorType::STORAGE_BUFFER_DYNAMIC, vec![READ, WRITE]),
+        (DescriptorType::SAMPLED_IMAGE, vec![SAMPLED]),
+        (DescriptorType::COMBINED_IMAGE_SAMPLER, vec![SAMPLED]),
+        (DescriptorType::STORAGE_IMAGE, vec![READ, WRITE]),
+        (DescriptorType::INPUT_ATTACHMENT, vec![Bits::INPUT_ATTACHMENT_READ.0]),
+        (DescriptorType::UNIFORM_TEXEL_BUFFER, vec![SAMPLED]),
+        (DescriptorType::STORAGE_TEXEL_BUFFER, vec![READ, WRITE]),
+        (DescriptorType::ACCELERATION_STRUCTURE_KHR, vec![Bits::ACCELERATION_STRUCTURE_READ_KHR.0]),
+        (DescriptorType::SAMPLER, vec![]),
+        (DescriptorType::INLINE_UNIFORM_BLOCK, vec![]),
+    ];
+    for (ty, expected) in types {
+        let mut app = app(vec![one(0, Element::One(0), true, true)]);
+        make_set(&mut app, &[(ty, 1, NO_FLAGS)]);
+        write_any(&mut app, ty);
+        app.begin(2);
+        bind(&mut app, 1, &[0]);
+        dispatch(&mut app, 1);
+        let found: Vec<u64> = accesses(app.program(), 0, 0).iter().map(|it| it.access).collect();
+        assert_eq!(found, expected, "{ty:?}");
+    }
+}
+
+/// Writes a descriptor of a type, whatever it needs.
+fn write_any(app: &mut App<Collector>, ty: DescriptorType) {
+    let info = BufferViewCreateInfo { buffer: buffer(1), range: 64, ..BufferViewCreateInfo::zeroed() };
+    let view = BufferView(handle(HandleType::BufferView, 1));
+    app.call(
+        Api::CreateBufferView,
+        &CreateBufferViewParams {
+            device: device(DEVICE),
+            p_create_info: Ptr::to(&info),
+            p_allocator: Ptr::NULL,
+            p_view: Ptr::to(&view),
+        },
+    );
+    let info = AccelerationStructureCreateInfoKHR {
+        buffer: buffer(2),
+        size: 256,
+        ..AccelerationStructureCreateInfoKHR::zeroed()
+    };
+    let structure = acceleration_structure(1);
+    app.call(
+        Api::CreateAccelerationStructureKHR,
+        &CreateAccelerationStructureKHRParams {
+            device: device(DEVICE),
+            p_create_info: Ptr::to(&info),
+            p_allocator: Ptr::NULL,
+            p_acceleration_structure: Ptr::to(&structure),
+        },
+    );
+    let structures = WriteDescriptorSetAccelerationStructureKHR {
+        acceleration_structure_count: 1,
+        p_acceleration_structures: Ptr::to(&structure),
+        ..WriteDescriptorSetAccelerationStructureKHR::zeroed()
+    };
+    let bytes = [0_u8; 4];
+    let block = WriteDescriptorSetInlineUniformBlock {
+        data_size: 4,
+        p_data: Ptr::to_slice(&bytes).cast(),
+        ..WriteDescriptorSetInlineUniformBlock::zeroed()
+    };
+    let buffer = DescriptorBufferInfo { buffer: buffer(1), offset: 0, range: 64 };
+    let image = DescriptorImageInfo { image_view: image_view(1), ..DescriptorImageInfo::zeroed() };
+    let next = match ty {
+        DescriptorType::ACCELERATION_STRUCTURE_KHR => Ptr::to(&structures).cast(),
+        DescriptorType::INLINE_UNIFORM_BLOCK => Ptr::to(&block).cast(),
+        _ => Ptr::NULL,
+    };
+    let write = WriteDescriptorSet {
+        p_next: next,
+        dst_set: descriptor_set(1),
+        descriptor_count: if ty == DescriptorType::INLINE_UNIFORM_BLOCK { 4 } else { 1 },
+        descriptor_type: ty,
+        p_buffer_info: Ptr::to(&buffer),
+        p_image_info: Ptr::to(&image),
+        p_texel_buffer_view: Ptr::to(&view),
+        ..WriteDescriptorSet::zeroed()
+    };
+    update(app, &[write], &[]);
+}

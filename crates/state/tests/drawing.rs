@@ -43,10 +43,27 @@ struct Options {
     depth_write: bool,
     write_mask: u32,
     is_depth_write_dynamic: bool,
+    has_depth_test: bool,
+    is_discarded: bool,
+    cull_mode: CullModeFlags,
+    topology: PrimitiveTopology,
+    has_stencil_test: bool,
+    stencil: StencilOp,
 }
 
-const PLAIN: Options =
-    Options { fragment: 1, is_blended: false, depth_write: true, write_mask: 0xf, is_depth_write_dynamic: false };
+const PLAIN: Options = Options {
+    fragment: 1,
+    is_blended: false,
+    depth_write: true,
+    write_mask: 0xf,
+    is_depth_write_dynamic: false,
+    has_depth_test: true,
+    is_discarded: false,
+    cull_mode: CullModeFlags(0),
+    topology: PrimitiveTopology::TRIANGLE_LIST,
+    has_stencil_test: false,
+    stencil: StencilOp::KEEP,
+};
 
 fn make_pipeline(app: &mut App<Collector>, serial: u64, options: Options) {
     let stages = [stage(ShaderStageFlagBits::VERTEX, 0), stage(ShaderStageFlagBits::FRAGMENT, options.fragment)];
@@ -77,7 +94,14 @@ fn make_pipeline(app: &mut App<Collector>, serial: u64, options: Options) {
         ..PipelineColorBlendStateCreateInfo::zeroed()
     };
     let depth = PipelineDepthStencilStateCreateInfo {
-        depth_test_enable: Bool32::TRUE,
+        depth_test_enable: Bool32(u32::from(options.has_depth_test)),
+        stencil_test_enable: Bool32(u32::from(options.has_stencil_test)),
+        front: StencilOpState {
+            pass_op: options.stencil,
+            compare_op: CompareOp::ALWAYS,
+            write_mask: 1,
+            ..StencilOpState::zeroed()
+        },
         depth_write_enable: Bool32(u32::from(options.depth_write)),
         ..PipelineDepthStencilStateCreateInfo::zeroed()
     };
@@ -87,9 +111,16 @@ fn make_pipeline(app: &mut App<Collector>, serial: u64, options: Options) {
         p_dynamic_states: Ptr::to_slice(&states),
         ..PipelineDynamicStateCreateInfo::zeroed()
     };
-    let raster = PipelineRasterizationStateCreateInfo::zeroed();
+    let raster = PipelineRasterizationStateCreateInfo {
+        rasterizer_discard_enable: Bool32(u32::from(options.is_discarded)),
+        cull_mode: options.cull_mode,
+        ..PipelineRasterizationStateCreateInfo::zeroed()
+    };
     let multisample = PipelineMultisampleStateCreateInfo::zeroed();
-    let assembly = PipelineInputAssemblyStateCreateInfo::zeroed();
+    let assembly = PipelineInputAssemblyStateCreateInfo {
+        topology: options.topology,
+        ..PipelineInputAssemblyStateCreateInfo::zeroed()
+    };
     let viewport = PipelineViewportStateCreateInfo::zeroed();
     // The world of `sim` says that subpass 0 of render pass 3 uses color and depth.
     app.make_graphics_pipeline(
@@ -208,6 +239,7 @@ fn begin_rendering(app: &mut App<Collector>, commands: u64) {
         color_attachment_count: 1,
         p_color_attachments: Ptr::to(&color),
         p_depth_attachment: Ptr::to(&depth),
+        p_stencil_attachment: Ptr::to(&depth),
         ..RenderingInfo::zeroed()
     };
     app.call(
@@ -252,6 +284,42 @@ fn a_draw_touches_attachments_as_its_state_says() {
     assert_eq!(drawn(Options { depth_write: false, ..PLAIN }, |_| ()), [LATE_READ, COLOR_WRITE]);
     assert_eq!(drawn(Options { write_mask: 0, ..PLAIN }, |_| ()), [LATE_WRITE]);
     assert_eq!(drawn(Options { fragment: 2, depth_write: false, ..PLAIN }, |_| ()), [EARLY_READ]);
+}
+
+#[test]
+fn early_tests_discarding_and_disabled_tests_count() {
+    let early = Options { fragment: 2, ..PLAIN };
+    let early_write = (DEPTH, Stage::EARLY_FRAGMENT_TESTS.0, Bits::DEPTH_STENCIL_ATTACHMENT_WRITE.0);
+    assert_eq!(drawn(early, |_| ()), [early_write]);
+    assert_eq!(drawn(Options { is_discarded: true, ..PLAIN }, |_| ()), []);
+    assert_eq!(drawn(Options { has_depth_test: false, ..PLAIN }, |_| ()), [COLOR_WRITE]);
+}
+
+#[test]
+fn stencil_is_read_or_written_by_its_operations() {
+    let only = Options { has_depth_test: false, write_mask: 0, has_stencil_test: true, ..PLAIN };
+    assert_eq!(drawn(only, |_| ()), [LATE_READ]);
+    assert_eq!(drawn(Options { stencil: StencilOp::REPLACE, ..only }, |_| ()), [LATE_WRITE]);
+}
+
+#[test]
+fn polygons_that_are_all_culled_touch_nothing() {
+    let culled = Options { cull_mode: CullModeFlags::FRONT_AND_BACK, ..PLAIN };
+    assert_eq!(drawn(culled, |_| ()), []);
+    let lines = Options { topology: PrimitiveTopology::LINE_LIST, ..culled };
+    assert_eq!(drawn(lines, |_| ()), [LATE_WRITE, COLOR_WRITE]);
+}
+
+#[test]
+fn masked_components_are_not_written() {
+    let mut app = app();
+    make_pipeline(&mut app, 1, Options { write_mask: 5, ..PLAIN });
+    app.begin(2);
+    begin_rendering(&mut app, 2);
+    app.bind_pipeline(2, PipelineBindPoint::GRAPHICS, 1);
+    app.draw(2, 3, 0);
+    let Region::Image(region) = &accesses(app.program(), 0, 1)[1].region else { panic!("no image") };
+    assert_eq!(region.components, lavascope_program::Components(5));
 }
 
 #[test]
@@ -343,6 +411,38 @@ fn indices_and_parameters_in_memory_are_read() {
     assert_eq!(regions(1, Bits::VERTEX_ATTRIBUTE_READ), [Region::Buffer(1024..4096)]);
     assert_eq!(regions(2, Bits::INDIRECT_COMMAND_READ), [Region::Buffer(256..272), Region::Buffer(288..304)]);
     assert_eq!(accesses(app.program(), 0, 3), [], "no vertices, no accesses");
+}
+
+#[test]
+fn counts_in_memory_are_read_too() {
+    let mut app = app();
+    make_pipeline(&mut app, 1, PLAIN);
+    app.begin(2);
+    begin_rendering(&mut app, 2);
+    app.bind_pipeline(2, PipelineBindPoint::GRAPHICS, 1);
+    app.call(
+        Api::CmdDrawIndexedIndirectCount,
+        &CmdDrawIndexedIndirectCountParams {
+            command_buffer: command_buffer(2),
+            buffer: buffer(1),
+            offset: 64,
+            count_buffer: buffer(1),
+            count_buffer_offset: 512,
+            max_draw_count: 3,
+            stride: 20,
+        },
+    );
+    end_rendering(&mut app, 2);
+    app.call(
+        Api::CmdDispatchIndirect,
+        &CmdDispatchIndirectParams { command_buffer: command_buffer(2), buffer: buffer(1), offset: 1024 },
+    );
+    let read = |index: usize| -> Vec<Region> {
+        let all = accesses(app.program(), 0, index).iter();
+        all.filter(|it| it.stage == Stage::DRAW_INDIRECT.0).map(|it| it.region.clone()).collect()
+    };
+    assert_eq!(read(1), [Region::Buffer(64..124), Region::Buffer(512..516)]);
+    assert_eq!(read(3), [Region::Buffer(1024..1036)]);
 }
 
 #[test]

@@ -684,7 +684,6 @@ pub(crate) static STATE_VERDICTS: &[(&str, &str)] = &[
     ("vkCmdSetPolygonModeEXT", "ignored: no access depends on this state"),
     ("vkCmdSetPrimitiveRestartEnable", "ignored: no access depends on this state"),
     ("vkCmdSetPrimitiveRestartIndexEXT", "ignored: no access depends on this state"),
-    ("vkCmdSetPrimitiveTopology", "ignored: no access depends on this state"),
     ("vkCmdSetProvokingVertexModeEXT", "ignored: no access depends on this state"),
     ("vkCmdSetRasterizationSamplesEXT", "ignored: no access depends on this state"),
     ("vkCmdSetRasterizationStreamEXT", "ignored: no access depends on this state"),

@@ -250,7 +250,7 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Ignored("no access depends on this state"), // vkCmdSetPolygonModeEXT
     Decision::Ignored("no access depends on this state"), // vkCmdSetPrimitiveRestartEnable
     Decision::Ignored("no access depends on this state"), // vkCmdSetPrimitiveRestartIndexEXT
-    Decision::Ignored("no access depends on this state"), // vkCmdSetPrimitiveTopology
+    Decision::Understood(Family::Bind, When::Enter), // vkCmdSetPrimitiveTopology
     Decision::Ignored("no access depends on this state"), // vkCmdSetProvokingVertexModeEXT
     Decision::Ignored("no access depends on this state"), // vkCmdSetRasterizationSamplesEXT
     Decision::Ignored("no access depends on this state"), // vkCmdSetRasterizationStreamEXT

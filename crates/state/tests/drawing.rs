@@ -93,18 +93,7 @@ fn make_pipeline(app: &mut App<Collector>, serial: u64, options: Options) {
         p_attachments: Ptr::to(&blend),
         ..PipelineColorBlendStateCreateInfo::zeroed()
     };
-    let depth = PipelineDepthStencilStateCreateInfo {
-        depth_test_enable: Bool32(u32::from(options.has_depth_test)),
-        stencil_test_enable: Bool32(u32::from(options.has_stencil_test)),
-        front: StencilOpState {
-            pass_op: options.stencil,
-            compare_op: CompareOp::ALWAYS,
-            write_mask: 1,
-            ..StencilOpState::zeroed()
-        },
-        depth_write_enable: Bool32(u32::from(options.depth_write)),
-        ..PipelineDepthStencilStateCreateInfo::zeroed()
-    };
+    let depth = depth_state(options);
     let states = [DynamicState::DEPTH_WRITE_ENABLE];
     let dynamic = PipelineDynamicStateCreateInfo {
         dynamic_state_count: u32::from(options.is_depth_write_dynamic),
@@ -140,6 +129,21 @@ fn make_pipeline(app: &mut App<Collector>, serial: u64, options: Options) {
             ..GraphicsPipelineCreateInfo::zeroed()
         },
     );
+}
+
+fn depth_state(options: Options) -> PipelineDepthStencilStateCreateInfo {
+    PipelineDepthStencilStateCreateInfo {
+        depth_test_enable: Bool32(u32::from(options.has_depth_test)),
+        stencil_test_enable: Bool32(u32::from(options.has_stencil_test)),
+        front: StencilOpState {
+            pass_op: options.stencil,
+            compare_op: CompareOp::ALWAYS,
+            write_mask: 1,
+            ..StencilOpState::zeroed()
+        },
+        depth_write_enable: Bool32(u32::from(options.depth_write)),
+        ..PipelineDepthStencilStateCreateInfo::zeroed()
+    }
 }
 
 fn make_pass(app: &mut App<Collector>) {

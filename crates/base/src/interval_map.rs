@@ -15,6 +15,8 @@ pub struct IntervalMap<V> {
     firsts: Vec<u64>,
     leaves: Vec<Leaf<V>>,
     len: usize,
+    /// The leaf that was looked into last: the next look is often into the same.
+    last: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -26,7 +28,7 @@ struct Leaf<V> {
 
 impl<V> Default for IntervalMap<V> {
     fn default() -> IntervalMap<V> {
-        IntervalMap { firsts: Vec::new(), leaves: Vec::new(), len: 0 }
+        IntervalMap { firsts: Vec::new(), leaves: Vec::new(), len: 0, last: 0 }
     }
 }
 
@@ -65,12 +67,26 @@ impl<V: Clone + Default> IntervalMap<V> {
         })
     }
 
+    /// Everything, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Range<u64>, &V)> {
+        self.overlapping(0..u64::MAX)
+    }
+
+    /// The value of a range that is there just as it is.
+    #[inline]
+    pub fn exact_mut(&mut self, range: &Range<u64>) -> Option<&mut V> {
+        let spot = self.first_ending_after_again(range.start);
+        let leaf = self.leaves.get_mut(spot.leaf)?;
+        let is_exact = *leaf.starts.get(spot.at)? == range.start && leaf.ends[spot.at] == range.end;
+        is_exact.then(|| &mut leaf.values[spot.at])
+    }
+
     /// Changes everything in `range`, the gaps too. What is none afterwards is a gap.
     pub fn update(&mut self, range: Range<u64>, mut change: impl FnMut(Range<u64>, &mut Option<V>)) {
         if range.is_empty() {
             return;
         }
-        let spot = self.first_ending_after(range.start);
+        let spot = self.first_ending_after_again(range.start);
         if self.update_one(spot, &range, &mut change) {
             return;
         }
@@ -164,7 +180,23 @@ impl<V: Clone + Default> IntervalMap<V> {
     /// The first range that ends after a number: the one it lies in, or the next one. Where there is none, the end of
     /// the last leaf.
     fn first_ending_after(&self, number: u64) -> Spot {
-        let leaf = self.firsts.partition_point(|it| *it <= number).saturating_sub(1);
+        self.first_ending_after_in(self.firsts.partition_point(|it| *it <= number).saturating_sub(1), number)
+    }
+
+    /// The same, with a look into the last leaf first.
+    #[inline]
+    fn first_ending_after_again(&mut self, number: u64) -> Spot {
+        let last = self.last;
+        let is_there = self.firsts.get(last).is_some_and(|it| *it <= number)
+            && self.firsts.get(last + 1).is_none_or(|it| number < *it);
+        if !is_there {
+            self.last = self.firsts.partition_point(|it| *it <= number).saturating_sub(1);
+        }
+        self.first_ending_after_in(self.last, number)
+    }
+
+    #[inline]
+    fn first_ending_after_in(&self, leaf: usize, number: u64) -> Spot {
         let Some(it) = self.leaves.get(leaf) else { return Spot { leaf: 0, at: 0 } };
         let at = it.ends.partition_point(|it| *it <= number);
         if at == it.ends.len() && leaf + 1 < self.leaves.len() {
@@ -201,27 +233,41 @@ impl<V: Clone + Default> IntervalMap<V> {
             self.leaves.push(Leaf { starts: vec![range.start], ends: vec![range.end], values: vec![value] });
             return;
         }
+        let spot = self.make_room(spot);
         let leaf = &mut self.leaves[spot.leaf];
         leaf.starts.insert(spot.at, range.start);
         leaf.ends.insert(spot.at, range.end);
         leaf.values.insert(spot.at, value);
         self.firsts[spot.leaf] = leaf.starts[0];
-        if leaf.starts.len() > LEAF_MAX {
-            // At the end of everything, most likely more is to come: the old leaf stays full.
-            let is_last = spot.leaf + 1 == self.leaves.len() && spot.at + 1 >= LEAF_MAX;
-            self.split_leaf(spot.leaf, if is_last { LEAF_MAX } else { LEAF_MAX / 2 });
-        }
     }
 
-    fn split_leaf(&mut self, index: usize, at: usize) {
-        let leaf = &mut self.leaves[index];
+    /// A full leaf is split before something is put into it, so that no leaf ever has room for more. Gives the spot as
+    /// it is then.
+    fn make_room(&mut self, spot: Spot) -> Spot {
+        let len = self.leaves[spot.leaf].starts.len();
+        if len < LEAF_MAX {
+            return spot;
+        }
+        let is_last = spot.leaf + 1 == self.leaves.len() && spot.at == len;
+        if is_last {
+            // At the end of everything, most likely more is to come: the old leaf stays full.
+            self.firsts.push(u64::MAX);
+            self.leaves.push(Leaf { starts: Vec::new(), ends: Vec::new(), values: Vec::new() });
+            return Spot { leaf: spot.leaf + 1, at: 0 };
+        }
+        let at = LEAF_MAX / 2;
+        let leaf = &mut self.leaves[spot.leaf];
         let new = Leaf {
             starts: leaf.starts.split_off(at),
             ends: leaf.ends.split_off(at),
             values: leaf.values.split_off(at),
         };
-        self.firsts.insert(index + 1, new.starts[0]);
-        self.leaves.insert(index + 1, new);
+        self.firsts.insert(spot.leaf + 1, new.starts[0]);
+        self.leaves.insert(spot.leaf + 1, new);
+        match spot.at.checked_sub(at) {
+            Some(at) if at > 0 => Spot { leaf: spot.leaf + 1, at },
+            _ => spot,
+        }
     }
 
     /// A range that a number lies inside of becomes two.

@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 /// One line of the table.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Entry {
     pub name: String,
     pub unit: String,
@@ -55,6 +55,7 @@ pub struct Bench<'a> {
 #[derive(Default)]
 pub struct Suite<'a> {
     benches: Vec<Bench<'a>>,
+    values: Vec<(String, Box<dyn Fn() -> Entry + 'a>)>,
 }
 
 const BATCHES: u32 = 40;
@@ -64,6 +65,11 @@ const BATCH_NS: f64 = 2_000_000.0;
 impl<'a> Suite<'a> {
     pub fn add(&mut self, bench: Bench<'a>) {
         self.benches.push(bench);
+    }
+
+    /// Something that is not the time of an operation: a size, a ratio.
+    pub fn add_value(&mut self, name: &str, value: impl Fn() -> Entry + 'a) {
+        self.values.push((name.to_owned(), Box::new(value)));
     }
 
     /// With `--count NAME TIMES` runs one entry, for valgrind; with `--list` names them; else measures all and
@@ -83,12 +89,19 @@ impl<'a> Suite<'a> {
                 let filter = words.iter().find(|it| !it.starts_with("--"));
                 let wanted = |it: &&mut Bench<'_>| filter.is_none_or(|filter| it.name.contains(*filter));
                 for bench in self.benches.iter_mut().filter(wanted) {
-                    let line = serde_json::to_string(&measure(bench));
-                    println!("{}", line.unwrap_or_default());
+                    print(&measure(bench));
+                }
+                let wanted = |it: &&(String, _)| filter.is_none_or(|filter| it.0.contains(*filter));
+                for (name, value) in self.values.iter().filter(wanted) {
+                    print(&Entry { name: name.clone(), ..value() });
                 }
             }
         }
     }
+}
+
+fn print(entry: &Entry) {
+    println!("{}", serde_json::to_string(entry).unwrap_or_default());
 }
 
 fn measure(bench: &mut Bench<'_>) -> Entry {

@@ -11,10 +11,12 @@ mod findings;
 mod generated;
 mod layer_files;
 mod libraries;
+mod pages;
 mod probe;
 mod program;
 mod remedy;
 mod report;
+mod scenario_names;
 mod summary;
 mod text;
 
@@ -23,7 +25,7 @@ use std::sync::LazyLock;
 
 use clap::{Parser, Subcommand};
 
-use commands::{Outcome, api, doctor, doctor_probe, env, layer, run};
+use commands::{Outcome, api, check, doctor, doctor_probe, env, explain, layer, run};
 
 static VERSION: LazyLock<String> =
     LazyLock::new(|| format!("{} (Vulkan registry {})", env!("CARGO_PKG_VERSION"), catalog::registry_version()));
@@ -49,6 +51,8 @@ enum Command {
     #[command(hide = true)]
     DoctorProbe,
     Api(api::Arguments),
+    Check(check::Arguments),
+    Explain(explain::Arguments),
     Run(run::Arguments),
     Env(env::Arguments),
     Layer(layer::Arguments),
@@ -60,6 +64,8 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::DoctorProbe => doctor_probe::run(),
         Command::Api(arguments) => api::run(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Env(arguments) => env::run(&arguments),
         Command::Layer(arguments) => layer::run(&arguments),

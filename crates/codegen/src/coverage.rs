@@ -12,6 +12,7 @@ use crate::Files;
 use crate::model::*;
 use crate::null_driver;
 use crate::overrides::{How, OVERRIDES};
+use crate::state;
 use crate::text::Text;
 
 pub(crate) fn emit(registry: &Registry, model: &Model, files: &mut Files) {
@@ -30,7 +31,8 @@ fn ledger(registry: &Registry, model: &Model) -> String {
          - *record*: whether `event` and `marshal` hold it without loss. `generated` is by the tables alone; a rule by hand is named with its reason; what is not in a record is named too.\n\
          - *layer*: `shim` means that the layer passes it on and can show it to whoever listens; `own` that it is written by hand.\n\
          - *null driver*: `by hand` has a behavior of its own; `by table` gives out handles and fills outputs as the tables say; `accepted` succeeds and does nothing; `executed on request` really happens where execution is switched on.\n\
-         - *trace*, *state*, *sync* and *replay* do not exist yet.\n\n\
+         - *state*: `by hand` means that the tracker follows it; `ignored` and `missing` come with the reason. What is missing is counted and named whenever it is called.\n\
+         - *trace* and *replay* do not exist yet.\n\n\
          {} commands with {} other names, {} structures and unions.\n\n",
         registry.header_version,
         model.commands.len(),
@@ -38,17 +40,18 @@ fn ledger(registry: &Registry, model: &Model) -> String {
         model.layouts.len(),
     );
     out.push_str(
-        "## Commands\n\n| command | since | record | layer | null driver |\n| --- | --- | --- | --- | --- |\n",
+        "## Commands\n\n| command | since | record | layer | null driver | state |\n| --- | --- | --- | --- | --- | --- |\n",
     );
     for it in model.commands.values() {
         let layer = if it.level == "Global" { "own" } else { "shim" };
         let _ = writeln!(
             out,
-            "| `{}` | {} | {} | {layer} | {} |",
+            "| `{}` | {} | {} | {layer} | {} | {} |",
             it.c_name,
             it.block,
             command_verdict(it),
-            null_driver::verdict(it)
+            null_driver::verdict(it),
+            state::verdict(it)
         );
     }
     out.push_str("\n## Structures and unions\n\n| structure | since | record |\n| --- | --- | --- |\n");
@@ -74,6 +77,12 @@ fn verdict_table(model: &Model) -> String {
     text.line("pub(crate) static NULL_DRIVER_VERDICTS: &[(&str, &str)] = &[");
     for it in model.commands.values().filter(|it| null_driver::verdict(it) != "accepted") {
         text.line(format!("    (\"{}\", \"{}\"),", it.c_name, null_driver::verdict(it)));
+    }
+    text.line("];\n");
+    text.line("/// What the state tracker makes of each command that it does not follow. Sorted by name.");
+    text.line("pub(crate) static STATE_VERDICTS: &[(&str, &str)] = &[");
+    for it in model.commands.values().filter(|it| state::verdict(it) != "by hand") {
+        text.line(format!("    (\"{}\", \"{}\"),", it.c_name, state::verdict(it)));
     }
     text.line("];");
     text.finish()

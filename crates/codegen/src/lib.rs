@@ -20,6 +20,7 @@ mod names;
 mod null_driver;
 mod overrides;
 mod pointers;
+mod state;
 mod tables;
 mod text;
 mod vulkanalia;
@@ -56,6 +57,11 @@ pub fn emit(registry: &Registry, vulkanalia: &str) -> Result<Files, Vec<CodegenE
     marshal::emit(&model, &mut files);
     entry_points::emit(&model, &mut files);
     null_driver::emit(registry, &model, &mut files);
+    let undecided = state::check(&model);
+    if !undecided.is_empty() {
+        return Err(undecided);
+    }
+    state::emit(&model, &mut files);
     coverage::emit(registry, &model, &mut files);
     let path = PathBuf::from("crates/abi/tests/generated/vulkanalia.rs");
     files.insert(path, vulkanalia::emit(vulkanalia, &field_names(&model)));

@@ -22,8 +22,10 @@ pub fn render_text(it: &Diagnostic) -> String {
     if let Some((fix, others)) = it.fixes.split_first() {
         let verified = if fix.is_verified { "verified" } else { "not verified" };
         line(format_args!("Fix ({verified}): {}", fix.text));
-        if !others.is_empty() {
-            line(format_args!("{} other fixes are known, larger than this one.", others.len()));
+        match others.len() {
+            0 => {}
+            1 => line(format_args!("1 other fix is known, larger than this one.")),
+            count => line(format_args!("{count} other fixes are known, larger than this one.")),
         }
     }
     if let Some(why) = &it.no_fix {

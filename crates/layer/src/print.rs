@@ -1,11 +1,12 @@
 //! The printer: every call, with the names of the C API, into a file.
 //!
 //! Under a lock, on the application's thread: slow, but the call that crashed the driver is in the file.
+//! Where calls are recorded too, a line above a call names what must come before it on another thread.
 
 use std::fs::File;
 use std::io::Write;
 
-use lavascope_event::{Titles, check, print::print_with};
+use lavascope_event::{Titles, Touch, check, print::print_with};
 use lavascope_settings::Output;
 
 pub(crate) struct Printer {
@@ -37,7 +38,8 @@ impl Printer {
         let mut text = match check(record) {
             Ok(record) => {
                 self.titles.follow(record);
-                print_with(record, &self.titles)
+                let after = |it: Touch| format!("// after call {} of thread {}\n", it.call, it.thread);
+                record.touches().map(after).collect::<String>() + &print_with(record, &self.titles)
             }
             Err(error) => format!("a bug of ours, please report it: {error}\n"),
         };

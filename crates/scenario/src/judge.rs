@@ -137,21 +137,21 @@ fn expectations(
 
 /// What was found, of either sort.
 #[derive(Debug)]
-struct One {
+pub(crate) struct One {
     kind: Kind,
-    at: Place,
+    pub(crate) at: Place,
     prior: Option<Place>,
-    resource: ResourceId,
-    region: Region,
+    pub(crate) resource: ResourceId,
+    pub(crate) region: Region,
 }
 
 impl One {
-    fn of_hazard(it: &Found) -> One {
+    pub(crate) fn of_hazard(it: &Found) -> One {
         let Found { kind, at, prior, resource, region } = it.clone();
         One { kind: Kind::Hazard(kind), at, prior: Some(prior), resource, region }
     }
 
-    fn of_fault(it: &Fault) -> One {
+    pub(crate) fn of_fault(it: &Fault) -> One {
         let Fault { kind, at, prior, resource, region } = it.clone();
         One { kind: Kind::Fault(kind), at, prior, resource, region }
     }
@@ -181,7 +181,7 @@ fn expectation(scenario: &Scenario, places: &[Statement], found: &One, site: Sit
 }
 
 /// The operand that the access was made through.
-fn operand(statement: &Statement, resource: &Resource, found: &One, region: &Region) -> Option<u32> {
+pub(crate) fn operand(statement: &Statement, resource: &Resource, found: &One, region: &Region) -> Option<u32> {
     let usage = usage(found.kind);
     let all = || statement.operands.iter().enumerate().filter(|it| it.1.resource == found.resource);
     let fitting = || all().filter(|it| it.1.usage == usage || it.1.usage == Usage::Any || usage == Usage::Any);
@@ -210,7 +210,7 @@ fn usage(kind: Kind) -> Usage {
 }
 
 /// Where a place is written.
-fn site_of(program: &Program, place: &Place, origin: &impl Fn(u32) -> Option<u32>) -> Option<Site> {
+pub(crate) fn site_of(program: &Program, place: &Place, origin: &impl Fn(u32) -> Option<u32>) -> Option<Site> {
     let at = match place {
         Place::Step(step) => return origin(*step).map(Site::Step),
         Place::Command(at) => at,
@@ -237,7 +237,7 @@ fn merge(mut all: Vec<Expectation>) -> Vec<Expectation> {
             let one = &all[at];
             let is_alike = (one.site, one.operand, one.kind, one.resource, one.after)
                 == (other.site, other.operand, other.kind, other.resource, other.after);
-            if is_alike { join(&one.region, &other.region) } else { None }
+            if is_alike { one.region.join(&other.region) } else { None }
         };
         let found = (at + 1..all.len()).find_map(|it| joins(&all[it]).map(|region| (it, region)));
         match found {
@@ -253,61 +253,8 @@ fn merge(mut all: Vec<Expectation>) -> Vec<Expectation> {
     all
 }
 
-fn join(a: &Region, b: &Region) -> Option<Region> {
-    match (a, b) {
-        (Region::Buffer(a), Region::Buffer(b)) => {
-            let touches = a.start <= b.end && b.start <= a.end;
-            touches.then(|| Region::Buffer(a.start.min(b.start)..a.end.max(b.end)))
-        }
-        (Region::Image(a), Region::Image(b)) => join_images(a, b).map(Region::Image),
-        (Region::Buffer(_), Region::Image(_)) | (Region::Image(_), Region::Buffer(_)) => None,
-    }
-}
-
-/// Regions that are equal but for one property, in which they touch.
-fn join_images(a: &ImageRegion, b: &ImageRegion) -> Option<ImageRegion> {
-    let range = |a: &std::ops::Range<u32>, b: &std::ops::Range<u32>| {
-        (a.start <= b.end && b.start <= a.end).then(|| a.start.min(b.start)..a.end.max(b.end))
-    };
-    let candidates = [
-        Some(ImageRegion { aspects: a.aspects | b.aspects, ..a.clone() }),
-        range(&a.mips, &b.mips).map(|mips| ImageRegion { mips, ..a.clone() }),
-        range(&a.layers, &b.layers).map(|layers| ImageRegion { layers, ..a.clone() }),
-        join_areas(a, b).map(|area| ImageRegion { area: Some(area), ..a.clone() }),
-    ];
-    let is_union = |made: &ImageRegion| {
-        let with = |it: &ImageRegion| ImageRegion {
-            aspects: if made.aspects == a.aspects { it.aspects } else { made.aspects },
-            mips: if made.mips == a.mips { it.mips.clone() } else { made.mips.clone() },
-            layers: if made.layers == a.layers { it.layers.clone() } else { made.layers.clone() },
-            area: if made.area == a.area { it.area } else { made.area },
-            components: it.components,
-        };
-        with(b) == *made
-    };
-    if a == b {
-        return Some(a.clone());
-    }
-    candidates.into_iter().flatten().find(|it| it != a && is_union(it))
-}
-
-fn join_areas(a: &ImageRegion, b: &ImageRegion) -> Option<Area> {
-    let (a, b) = (a.area?, b.area?);
-    let differs: Vec<usize> =
-        (0..3).filter(|axis| (a.offset[*axis], a.extent[*axis]) != (b.offset[*axis], b.extent[*axis])).collect();
-    let [axis] = differs[..] else { return None };
-    let (first, second) = if a.offset[axis] <= b.offset[axis] { (a, b) } else { (b, a) };
-    let end = |it: &Area| it.offset[axis].saturating_add(it.extent[axis]);
-    if end(&first) < second.offset[axis] {
-        return None;
-    }
-    let mut made = first;
-    made.extent[axis] = end(&first).max(end(&second)) - first.offset[axis];
-    Some(made)
-}
-
 /// An area that is all of its levels is none.
-fn normalize(program: &Program, resource: u32, region: &Region) -> Region {
+pub(crate) fn normalize(program: &Program, resource: u32, region: &Region) -> Region {
     let Some(ResourceKind::Image(image)) = program.resources.get(resource as usize).map(|it| &it.kind) else {
         return region.clone();
     };

@@ -2,7 +2,8 @@
 //!
 //! A scenario is a few lines of Vulkan intent, with what must be found written under the operand it concerns.
 //! [`parse`] makes a [`Scenario`] of text, [`print`] the canonical text of a scenario, [`judge`] compares what was
-//! found with what is expected, and [`run`] puts the files of a folder through all of it.
+//! found with what is expected, and [`run`] puts the files of a folder through all of it. [`Source`] is for programs of
+//! which nothing is expected: it has where in the text things are.
 //! The grammar is in `docs/scenarios.md`.
 //!
 //! Absent on purpose: files, and whoever finds hazards; both are the caller's.
@@ -16,6 +17,7 @@ mod declare;
 mod error;
 mod judge;
 mod lex;
+mod misuse;
 mod parse;
 mod print;
 mod print_command;
@@ -23,6 +25,7 @@ mod print_scope;
 mod region;
 mod run;
 mod scope;
+mod source;
 mod step;
 mod threads;
 mod vary;
@@ -38,6 +41,7 @@ pub use judge::{Mismatch, annotate, judge, judge_all};
 pub use parse::parse;
 pub use print::print;
 pub use run::{Failure, Outcome, run};
+pub use source::{Source, Spot};
 pub use threads::interleavings;
 pub use vary::{Variation, variations};
 

@@ -35,6 +35,15 @@ pub fn parse(text: &str) -> std::result::Result<Scenario, ScenarioError> {
     Ok(scenario)
 }
 
+/// A program, of which nothing is expected, and where each statement stands; what is behind `#` does not count.
+pub(crate) fn program(text: &str) -> Result<(Scenario, Vec<Statement>)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let (mut builder, _) = read_body(&lines, 0)?;
+    finish(&mut builder);
+    let Builder { program, names, labels, threads, statements, .. } = builder;
+    Ok((Scenario { program, names, labels, threads, ..Scenario::default() }, statements))
+}
+
 /// Where each statement of a text stands; for text of our own, without header and annotations.
 pub(crate) fn statements(text: &str) -> Result<Vec<Statement>> {
     let lines: Vec<&str> = text.lines().collect();

@@ -5,7 +5,7 @@ use std::fmt;
 use lavascope_program::{Findings, Program};
 
 use crate::judge::judge_variation;
-use crate::{Mismatch, Scenario, ScenarioError, interleavings, judge_all, parse, print, variations};
+use crate::{Mismatch, Scenario, ScenarioError, Source, interleavings, judge_all, parse, print, variations};
 
 /// How many orders of arrival are tried.
 const INTERLEAVINGS_MAX: usize = 64;
@@ -35,6 +35,7 @@ pub fn run<F: Into<Findings>>(files: &[(String, String)], check: impl Fn(&Progra
 
 fn run_one(text: &str, check: &impl Fn(&Program) -> Findings) -> Result<(), Failure> {
     let scenario = read(text)?;
+    Source::new(text).map_err(Failure::Text)?;
     judge_all(&scenario, &check(&scenario.program)).map_err(Failure::Mismatch)?;
     let mut others = variations(&scenario);
     if !scenario.threads.is_empty() {

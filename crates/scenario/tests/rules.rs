@@ -1,7 +1,7 @@
 //! The rules that keep scenarios honest, each with what breaks it.
 
 use lavascope_program::{At, Found, HazardKind, Place, Region, ResourceId};
-use lavascope_scenario::{Failure, annotate, interleavings, judge, parse, print, run, variations};
+use lavascope_scenario::{Failure, Source, annotate, interleavings, judge, parse, print, run, variations};
 
 const WAR: &str = "\
 # A copy reads `a`; the next copy overwrites it.
@@ -219,4 +219,45 @@ fn what_cannot_vary_is_refused() {
     assert!(error(text).starts_with("line 9, column 3: `vary: barrier-api"), "{}", error(text));
     let pass = "# A rule.\n# spec: x\n# expect: clean\n# vary: rendering = pass | dynamic\n\nimage att 4x4\n\npass rp\n  attachment color initial=undefined\n  subpass color 0\n\ncmd main\n  begin rp with att\n  end pass\n";
     assert!(error(pass).starts_with("line 13, column 3: `vary: rendering"), "{}", error(pass));
+}
+
+fn misuse(text: &str) -> String {
+    Source::new(text).map(|_| ()).expect_err(text).to_string()
+}
+
+#[test]
+fn programs_without_sense_are_refused_with_their_place() {
+    for (text, wanted) in [
+        (
+            "buffer a b 4\n\ncmd main\n  copy a -> b\n\ndestroy b\nq submit main\n",
+            "line 7, column 1: `b` is used by line 4 of `main` after line 6 destroyed it",
+        ),
+        ("buffer a 4\ndestroy a\nhost reads a\n", "line 3, column 1: `a` is used after line 2 destroyed it"),
+        ("buffer a 4\ndestroy a\ndestroy a\n", "line 3, column 1: `a` is used after"),
+        ("image i 4x4\ndestroy i\nacquire i\n", "line 3, column 1: `i` is used after"),
+        ("image i 4x4\ndestroy i\nq present i\n", "line 3, column 1: `i` is used after"),
+        (
+            "image i 4x4\n\ncmd main\n  barrier1 none => copy: none => none layout i\n\ndestroy i\nq submit main\n",
+            "line 7, column 1: `i` is used by line 4",
+        ),
+        (
+            "buffer a 4\nevent e\n\ncmd main\n  set e copy => copy a\n\ndestroy a\nq submit main\n",
+            "line 8, column 1: `a` is used by line 5",
+        ),
+        (
+            "image i 4x4\n\ncmd main\n  begin rendering color i\n  end rendering\n\ndestroy i\nq submit main\n",
+            "line 8, column 1: `i` is used by line 4",
+        ),
+        ("image i 4x4\n\ncmd main\n  begin rendering color i\n", "line 4, column 3: `main` never ends"),
+        ("cmd main\n  end pass\n", "line 2, column 3: nothing has begun"),
+        ("cmd main\n  next subpass\n", "line 2, column 3: no pass has begun"),
+        ("secondary part\n\nq submit part\n", "line 3, column 1: `part` is `secondary`"),
+    ] {
+        assert!(misuse(text).starts_with(wanted), "{text}: {}", misuse(text));
+    }
+    // What is expected, and what is said about a program, does not count.
+    let source = Source::new("# x: y\nbuffer a b 4\n\ncmd main { copy a -> b; one: fill a }\n").unwrap();
+    let spot = source.spot(lavascope_scenario::Site::Command { command_buffer: 0, index: 1 }).unwrap();
+    assert_eq!((spot.line, spot.column, spot.statement), (4, 30, "fill a"));
+    assert!(source.spot(lavascope_scenario::Site::Step(0)).is_none(), "nobody wrote the submission");
 }

@@ -8,8 +8,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use lavascope_base::IntervalMap;
 use lavascope_program::{
-    Binding, Components, Image, MemoryId, Region, Resource, ResourceId, ResourceKind, SparseBind, SparsePart,
+    Binding, Components, ImageRegion, MemoryId, Region, Resource, ResourceId, ResourceKind, SparseBind, SparsePart,
 };
 
 use crate::sparse::{Block, Part, Sparse};
@@ -19,8 +20,21 @@ use crate::texels::Texels;
 #[derive(Clone, Default)]
 pub(crate) struct Addresses {
     places: Vec<Placed>,
-    memories: HashMap<MemoryId, u64>,
+    /// Ids of what was destroyed, to be given again.
+    free: Vec<ResourceId>,
+    memories: HashMap<MemoryId, Memory>,
     next: u64,
+    /// What is sparse, to be held against what is added later.
+    sparse: Vec<ResourceId>,
+    /// How often something that exists got other addresses, sparse resources aside.
+    moves: u64,
+}
+
+#[derive(Clone, Default)]
+struct Memory {
+    base: u64,
+    /// Which resources lie where.
+    bound: IntervalMap<Vec<ResourceId>>,
 }
 
 #[derive(Clone)]
@@ -32,11 +46,14 @@ struct Placed {
     binding: Option<Binding>,
     is_exclusive: bool,
     /// Of a sparse resource.
-    sparse: Option<Sparse>,
+    sparse: Option<Box<Sparse>>,
+    /// The first of its compatible aliases, which are all one.
+    identity: ResourceId,
     /// Whether there is a range for each component, one behind the other.
     has_planes: bool,
     /// Resources in the same memory whose addresses say nothing about this one's.
     aliases: Vec<ResourceId>,
+    is_gone: bool,
 }
 
 /// Red, green, blue, alpha.
@@ -46,18 +63,17 @@ const MEMORY_SIZE: u64 = 1 << 40;
 
 impl Addresses {
     pub(crate) fn add(&mut self, resource: &Resource) -> ResourceId {
-        let id = ResourceId(self.places.len() as u32);
         let texels = match &resource.kind {
             ResourceKind::Buffer { .. } => None,
             ResourceKind::Image(image) => Some(Arc::new(Texels::new(image))),
         };
         let size = texels.as_ref().map_or(0, |it| it.size());
+        let same = self.compatible(resource).map(|it| (it.base, it.identity, it.has_planes));
         let base = match (&resource.kind, resource.binding) {
-            (ResourceKind::Image(image), binding) if !image.is_linear() => {
-                // Others may lie there as bytes.
-                binding.map(|it| self.memory(it.memory));
-                self.compatible(image, binding).unwrap_or_else(|| self.allocate(size))
-            }
+            (ResourceKind::Image(image), _) if !image.is_linear() => match same {
+                Some((base, ..)) => base,
+                None => self.allocate(size),
+            },
             (_, Some(binding)) => self.memory(binding.memory) + binding.offset,
             (ResourceKind::Buffer { size }, None) => self.allocate(*size),
             (ResourceKind::Image(_), None) => self.allocate(size),
@@ -68,13 +84,62 @@ impl Addresses {
             texels,
             binding: resource.binding,
             is_exclusive: resource.is_exclusive,
-            sparse: resource.is_sparse.then(Sparse::default),
-            has_planes: false,
+            sparse: resource.is_sparse.then(Box::default),
+            identity: same.map_or(self.next_id(), |it| it.1),
+            has_planes: same.is_some_and(|it| it.2),
             aliases: Vec::new(),
+            is_gone: false,
         };
-        self.places.push(placed);
+        let id = self.put(placed);
         self.find_aliases(id);
+        for index in 0..self.sparse.len() {
+            self.relate(self.sparse[index], id);
+        }
+        self.sparse.extend(Some(id).filter(|_| resource.is_sparse));
         id
+    }
+
+    /// The id of what is added next.
+    fn next_id(&self) -> ResourceId {
+        self.free.last().copied().unwrap_or(ResourceId(self.places.len() as u32))
+    }
+
+    fn put(&mut self, placed: Placed) -> ResourceId {
+        let id = self.next_id();
+        match self.free.pop() {
+            Some(id) => self.places[id.0 as usize] = placed,
+            None => self.places.push(placed),
+        }
+        id
+    }
+
+    /// A resource is no more; its id may be given to another.
+    pub(crate) fn remove(&mut self, id: ResourceId) {
+        let Some(placed) = self.places.get_mut(id.0 as usize).filter(|it| !it.is_gone) else { return };
+        placed.is_gone = true;
+        let (binding, aliases) = (placed.binding, std::mem::take(&mut placed.aliases));
+        for other in aliases {
+            self.places[other.0 as usize].aliases.retain(|it| *it != id);
+        }
+        if let Some((binding, memory)) = binding.and_then(|it| Some((it, self.memories.get_mut(&it.memory)?))) {
+            memory.bound.update(range_of(binding), |_, all| {
+                all.iter_mut().for_each(|it| it.retain(|it| *it != id));
+                *all = all.take().filter(|it| !it.is_empty());
+            });
+        }
+        self.sparse.retain(|it| *it != id);
+        self.free.push(id);
+    }
+
+    /// How often addresses of something that exists have changed. Those of sparse resources change with every binding,
+    /// and are not counted: nobody may remember them.
+    pub(crate) fn moves(&self) -> u64 {
+        self.moves
+    }
+
+    /// Whether some other resource must be looked at too when this one is used.
+    pub(crate) fn has_aliases(&self, resource: ResourceId) -> bool {
+        self.places.get(resource.0 as usize).is_some_and(|it| !it.aliases.is_empty())
     }
 
     fn allocate(&mut self, size: u64) -> u64 {
@@ -85,64 +150,81 @@ impl Addresses {
     }
 
     fn memory(&mut self, memory: MemoryId) -> u64 {
-        if let Some(base) = self.memories.get(&memory) {
-            return *base;
+        if let Some(memory) = self.memories.get(&memory) {
+            return memory.base;
         }
         let base = self.allocate(MEMORY_SIZE);
-        self.memories.insert(memory, base);
+        self.memories.insert(memory, Memory { base, ..Memory::default() });
         base
     }
 
-    /// The base of an image that is the same one under another name.
-    fn compatible(&self, image: &Image, binding: Option<Binding>) -> Option<u64> {
-        let is_image = |it: &Placed| matches!(&it.kind, ResourceKind::Image(other) if other == image);
-        let same = |it: &&Placed| is_image(it) && it.binding == binding;
-        (image.alias && binding.is_some()).then(|| self.places.iter().find(same))?.map(|it| it.base)
+    /// What lies in the memory of a binding.
+    fn bound(&self, binding: Binding) -> impl Iterator<Item = ResourceId> {
+        let memory = self.memories.get(&binding.memory).into_iter();
+        memory.flat_map(move |it| it.bound.overlapping(range_of(binding))).flat_map(|it| it.1).copied()
     }
 
+    /// An image that is the same one under another name.
+    fn compatible(&self, resource: &Resource) -> Option<&Placed> {
+        let (ResourceKind::Image(image), Some(binding)) = (&resource.kind, resource.binding) else { return None };
+        let same = |it: &&Placed| it.kind == resource.kind && it.binding == resource.binding;
+        image.alias.then(|| self.bound(binding).map(|it| &self.places[it.0 as usize]).find(same)).flatten()
+    }
+
+    /// What a resource is, whatever it is called.
+    #[inline]
+    pub(crate) fn identity(&self, resource: ResourceId) -> ResourceId {
+        self.places.get(resource.0 as usize).map_or(resource, |it| it.identity)
+    }
+
+    /// Finds what shares memory with a new resource in a way that cannot be compared.
     fn find_aliases(&mut self, new: ResourceId) {
         let index = new.0 as usize;
-        for other in 0..index {
-            let (left, right) = (&self.places[other], &self.places[index]);
+        let Some(binding) = self.places[index].binding else { return };
+        self.memory(binding.memory);
+        let mut others: Vec<ResourceId> = self.bound(binding).collect();
+        others.sort_unstable();
+        others.dedup();
+        for other in others {
+            let (left, right) = (&self.places[other.0 as usize], &self.places[index]);
             let is_comparable = !left.is_opaque() && !right.is_opaque() || left.base == right.base;
-            if !is_comparable && overlap(left.binding, right.binding) {
-                self.places[other].aliases.push(new);
-                self.places[index].aliases.push(ResourceId(other as u32));
+            if !is_comparable {
+                self.places[other.0 as usize].aliases.push(new);
+                self.places[index].aliases.push(other);
             }
+        }
+        if let Some(memory) = self.memories.get_mut(&binding.memory) {
+            memory.bound.update(range_of(binding), |_, all| all.get_or_insert_default().push(new));
         }
     }
 
     /// The addresses of a part of a resource, in order.
     pub(crate) fn ranges(&self, resource: ResourceId, region: &Region) -> Vec<Range<u64>> {
-        let Some(placed) = self.places.get(resource.0 as usize) else { return Vec::new() };
-        match (&placed.kind, &placed.texels, region) {
-            (ResourceKind::Buffer { size }, _, Region::Buffer(bytes)) => {
+        let mut found = Vec::new();
+        self.each_range(resource, region, |it| found.push(it));
+        found
+    }
+
+    pub(crate) fn each_range(&self, resource: ResourceId, region: &Region, mut each: impl FnMut(Range<u64>)) {
+        let Some(placed) = self.places.get(resource.0 as usize) else { return };
+        match (&placed.kind, region) {
+            (ResourceKind::Buffer { size }, Region::Buffer(bytes)) => {
                 let cut = bytes.start.min(*size)..bytes.end.min(*size);
-                if let Some(sparse) = &placed.sparse {
-                    return sparse.addresses(&cut).collect();
+                match &placed.sparse {
+                    _ if cut.is_empty() => {}
+                    Some(sparse) => sparse.addresses(&cut).for_each(each),
+                    None => each(placed.base + cut.start..placed.base + cut.end),
                 }
-                let range = placed.base + cut.start..placed.base + cut.end;
-                Some(range).filter(|it| !it.is_empty()).into_iter().collect()
             }
-            (ResourceKind::Image(_), Some(texels), Region::Image(region)) => {
-                let ranges = match &placed.sparse {
-                    None => texels.ranges(region),
-                    Some(sparse) if placed.is_opaque() => {
-                        texels.ranges(region).iter().flat_map(|it| sparse.bound(it)).collect()
-                    }
-                    Some(sparse) => {
-                        return texels.ranges(region).iter().flat_map(|it| sparse.addresses(it)).collect();
-                    }
-                };
-                let of_plane = |plane: u64| {
-                    let first = placed.base + plane * texels.size();
-                    ranges.iter().map(move |it| first + it.start..first + it.end)
-                };
-                placed.planes(region.components).flat_map(of_plane).collect()
-            }
+            (ResourceKind::Image(_), Region::Image(region)) => placed.each_image_range(region, &mut each),
             // The region of something else: nothing of this resource.
-            _ => Vec::new(),
+            _ => {}
         }
+    }
+
+    /// Whether the addresses of a part of a resource stay as they are until something is said to have moved.
+    pub(crate) fn is_settled(&self, resource: ResourceId, region: &Region) -> bool {
+        self.places.get(resource.0 as usize).is_none_or(|it| it.sparse.is_none() && !it.wants_planes(region))
     }
 
     pub(crate) fn is_exclusive(&self, resource: ResourceId) -> bool {
@@ -174,14 +256,14 @@ impl Addresses {
     /// Whether a region is the first that asks for single components of an image. Byte by byte they lie elsewhere,
     /// so this is for optimal tiling.
     pub(crate) fn wants_planes(&self, resource: ResourceId, region: &Region) -> bool {
-        let is_part = matches!(region, Region::Image(it) if it.components != Components::ALL);
-        is_part && self.places.get(resource.0 as usize).is_some_and(|it| it.is_opaque() && !it.has_planes)
+        self.places.get(resource.0 as usize).is_some_and(|it| it.wants_planes(region))
     }
 
     /// Gives an image, and its compatible aliases, a range for each component. Gives the old addresses and the new
     /// ones, plane by plane.
     pub(crate) fn add_planes(&mut self, resource: ResourceId) -> (Range<u64>, Vec<u64>) {
         let old = self.whole(resource);
+        self.moves += 1;
         let size = old.end - old.start;
         let base = self.allocate(size * COMPONENTS);
         for it in self.places.iter_mut().filter(|it| it.is_opaque() && it.base == old.start) {
@@ -221,27 +303,22 @@ impl Addresses {
                 moved.into_iter().map(|it| first + it.start..first + it.end).collect()
             }
         };
-        self.find_sparse_aliases(bind.resource);
+        (0..self.places.len() as u32).for_each(|it| self.relate(bind.resource, ResourceId(it)));
         moved
     }
 
-    /// Finds again who shares memory with a sparse resource.
-    fn find_sparse_aliases(&mut self, resource: ResourceId) {
-        let index = resource.0 as usize;
-        for other in 0..self.places.len() {
-            if other == index {
-                continue;
-            }
-            let other_id = ResourceId(other as u32);
-            let (left, right) = (&self.places[other], &self.places[index]);
-            let is_comparable = !left.is_opaque() && !right.is_opaque();
-            let is_alias = !is_comparable && !self.shared(right, left).is_empty();
-            self.places[index].aliases.retain(|it| *it != other_id);
-            self.places[other].aliases.retain(|it| *it != resource);
-            if is_alias {
-                self.places[index].aliases.push(other_id);
-                self.places[other].aliases.push(resource);
-            }
+    /// Finds out again whether a sparse resource shares memory with another in a way that cannot be compared.
+    fn relate(&mut self, sparse: ResourceId, other: ResourceId) {
+        let (left, right) = (&self.places[sparse.0 as usize], &self.places[other.0 as usize]);
+        let is_comparable = !left.is_opaque() && !right.is_opaque();
+        if sparse == other || is_comparable || right.is_gone {
+            return;
+        }
+        let is_alias = !self.shared(left, right).is_empty();
+        for (one, another) in [(sparse, other), (other, sparse)] {
+            let aliases = &mut self.places[one.0 as usize].aliases;
+            aliases.retain(|it| *it != another);
+            aliases.extend(Some(another).filter(|_| is_alias));
         }
     }
 
@@ -261,7 +338,7 @@ impl Addresses {
 
     /// The memory that a resource has, as addresses, with the own addresses that lie there if these are others.
     fn memory_of(&self, placed: &Placed) -> Vec<(Range<u64>, Option<Range<u64>>)> {
-        let base = |memory: MemoryId| self.memories.get(&memory).copied();
+        let base = |memory: MemoryId| self.memories.get(&memory).map(|it| it.base);
         let whole = placed.is_opaque().then(|| placed.whole());
         match (&placed.sparse, placed.binding) {
             (Some(sparse), _) if placed.is_opaque() => {
@@ -368,8 +445,43 @@ impl Placed {
         if self.has_planes { COMPONENTS } else { 1 }
     }
 
+    fn wants_planes(&self, region: &Region) -> bool {
+        let is_part = matches!(region, Region::Image(it) if it.components != Components::ALL);
+        is_part && self.is_opaque() && !self.has_planes
+    }
+
     fn is_opaque(&self) -> bool {
         matches!(&self.kind, ResourceKind::Image(image) if !image.is_linear())
+    }
+
+    #[inline]
+    fn each_image_range(&self, region: &ImageRegion, each: &mut impl FnMut(Range<u64>)) {
+        let Some(texels) = &self.texels else { return };
+        // What most accesses are.
+        if self.sparse.is_none() && texels.is_whole(region) {
+            for plane in self.planes(region.components) {
+                let first = self.base + plane * texels.size();
+                each(first..first + texels.size());
+            }
+            return;
+        }
+        self.each_partial_range(texels, region, each);
+    }
+
+    #[inline(never)]
+    fn each_partial_range(&self, texels: &Texels, region: &ImageRegion, each: &mut impl FnMut(Range<u64>)) {
+        if let Some(sparse) = self.sparse.as_ref().filter(|_| !self.is_opaque()) {
+            texels.each_range(region, &mut |it| sparse.addresses(&it).for_each(&mut *each));
+            return;
+        }
+        for plane in self.planes(region.components) {
+            let first = self.base + plane * texels.size();
+            let mut each = |it: Range<u64>| each(first + it.start..first + it.end);
+            match &self.sparse {
+                None => texels.each_range(region, &mut each),
+                Some(sparse) => texels.each_range(region, &mut |it| sparse.bound(&it).into_iter().for_each(&mut each)),
+            }
+        }
     }
 }
 
@@ -377,7 +489,57 @@ fn block((memory, offset): (MemoryId, u64), size: u64) -> Block {
     Block { memory, offset, size }
 }
 
-fn overlap(left: Option<Binding>, right: Option<Binding>) -> bool {
-    let (Some(left), Some(right)) = (left, right) else { return false };
-    left.memory == right.memory && left.offset < right.offset + right.size && right.offset < left.offset + left.size
+fn range_of(binding: Binding) -> Range<u64> {
+    binding.offset..binding.offset.saturating_add(binding.size)
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_abi::Format;
+    use lavascope_program::{Image, Tiling};
+
+    use super::*;
+
+    /// Programs create resources while others have their memory already.
+    #[test]
+    fn what_is_added_after_a_binding_is_related_to_it() {
+        let image = |alias| {
+            let (format, tiling) = (Format::R8_UNORM, Tiling::Optimal);
+            ResourceKind::Image(Image { format, extent: [4, 4, 1], mips: 1, layers: 1, tiling, alias })
+        };
+        let mut addresses = Addresses::default();
+        let buffer = Resource { is_sparse: true, ..Resource::new(ResourceKind::Buffer { size: 16 }, None) };
+        let sparse = addresses.add(&buffer);
+        let memory = MemoryId(3);
+        let (part, moves) = (SparsePart::Bytes(0), addresses.moves());
+        addresses.bind(&SparseBind { resource: sparse, part, size: 16, memory: Some((memory, 32)) });
+        let at = |offset| Some(Binding { memory, offset, size: 16 });
+        let over = addresses.add(&Resource::new(image(true), at(40)));
+        let beside = addresses.add(&Resource::new(image(false), at(64)));
+        assert!(addresses.has_aliases(sparse) && addresses.has_aliases(over) && !addresses.has_aliases(beside));
+        assert_eq!(addresses.moves(), moves);
+        assert!(!addresses.is_settled(sparse, &Region::Buffer(0..16)));
+        addresses.remove(over);
+        assert!(!addresses.has_aliases(sparse));
+    }
+
+    /// Another name of an image that has planes by now has the same ones.
+    #[test]
+    fn a_new_name_of_an_image_has_its_planes() {
+        let kind = ResourceKind::Image(Image {
+            format: Format::R8G8B8A8_UNORM,
+            extent: [4, 4, 1],
+            mips: 1,
+            layers: 1,
+            tiling: Tiling::Optimal,
+            alias: true,
+        });
+        let resource = Resource::new(kind, Some(Binding { memory: MemoryId(0), offset: 0, size: 64 }));
+        let mut addresses = Addresses::default();
+        let first = addresses.add(&resource);
+        addresses.add_planes(first);
+        let second = addresses.add(&resource);
+        assert_eq!(addresses.whole(first), addresses.whole(second));
+        assert_eq!(addresses.identity(second), first);
+    }
 }

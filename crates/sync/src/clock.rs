@@ -13,54 +13,11 @@
 
 use std::collections::HashMap;
 
+use crate::row::{Column, Row, lane, write};
 use crate::usage::{Stage, Stages, TABLES, Usage, Usages};
 
 /// Names an access or a synchronization operation; later ones are greater.
 pub(crate) type Tag = u64;
-
-/// A row: cells by queue and column, of queues that were seen.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Row(Vec<Tag>);
-
-impl Row {
-    #[inline]
-    pub(crate) fn get(&self, at: usize) -> Tag {
-        self.0.get(at).copied().unwrap_or(0)
-    }
-
-    pub(crate) fn raise(&mut self, at: usize, tag: Tag) {
-        if self.0.len() <= at {
-            self.0.resize(at + 1, 0);
-        }
-        self.0[at] = self.0[at].max(tag);
-    }
-
-    pub(crate) fn raise_all(&mut self, other: &Row) {
-        if self.0.len() < other.0.len() {
-            self.0.resize(other.0.len(), 0);
-        }
-        for (own, other) in self.0.iter_mut().zip(&other.0) {
-            *own = (*own).max(*other);
-        }
-    }
-
-    /// Whether raising it by another changes nothing.
-    fn covers(&self, other: &Row) -> bool {
-        other.0.iter().enumerate().all(|(at, tag)| self.get(at) >= *tag)
-    }
-}
-
-/// The column of a lane.
-#[inline]
-pub(crate) fn lane(queue: u8, stage: Stage) -> usize {
-    usize::from(queue) * TABLES.stages.len() + usize::from(stage.0)
-}
-
-/// The column of a write, from its place among the usages that write.
-#[inline]
-pub(crate) fn write(queue: u8, column: usize) -> usize {
-    usize::from(queue) * TABLES.writes.len() + column
-}
 
 /// A set of keys of a table: stages or usages.
 pub(crate) trait Keys: Copy + PartialEq {
@@ -137,7 +94,7 @@ impl<K: Keys> Table<K> {
     }
 
     #[inline]
-    pub(crate) fn get(&self, key: usize, column: usize) -> Tag {
+    pub(crate) fn get(&self, key: usize, column: Column) -> Tag {
         match self.of[key] {
             NO_CLASS => 0,
             class => self.classes[usize::from(class)].row.get(column),
@@ -156,6 +113,7 @@ impl<K: Keys> Table<K> {
     /// Raises the rows of some keys.
     fn raise(&mut self, keys: K, by: &Row) {
         let mut left = keys;
+        let mut is_changed = false;
         for index in 0..self.classes.len() {
             let part = self.classes[index].keys.and(keys);
             if part.is_none() {
@@ -165,6 +123,7 @@ impl<K: Keys> Table<K> {
             if self.classes[index].row.covers(by) {
                 continue;
             }
+            is_changed = true;
             if part == self.classes[index].keys {
                 self.classes[index].row.raise_all(by);
             } else {
@@ -174,10 +133,13 @@ impl<K: Keys> Table<K> {
                 self.add(part, row);
             }
         }
-        if !left.is_none() && by.0.iter().any(|it| *it != 0) {
+        if !left.is_none() && !by.is_zero() {
             self.add(left, by.clone());
+            is_changed = true;
         }
-        self.merge();
+        if is_changed {
+            self.merge();
+        }
     }
 
     fn raise_each(&mut self, other: &Table<K>) {
@@ -343,6 +305,7 @@ impl Default for Clock {
 
 impl Clock {
     /// Whether an access happened before a stage here.
+    #[inline]
     pub(crate) fn has_happened(&self, here: Stage, queue: u8, stage: Stage, tag: Tag) -> bool {
         self.happened.get(usize::from(here.0), lane(queue, stage)) >= tag
             || self.stretches.iter().any(|it| it.has(queue, tag) && it.src.has(stage) && it.dst.has(here))
@@ -356,6 +319,7 @@ impl Clock {
     }
 
     /// Whether a write is visible to a usage here.
+    #[inline]
     pub(crate) fn is_visible(&self, here: Usage, queue: u8, usage: Usage, tag: Tag) -> bool {
         let column = TABLES.write_column(usage).unwrap_or(0);
         self.visible.get(usize::from(here.0), write(queue, column)) >= tag
@@ -388,22 +352,16 @@ impl Clock {
             carry.points.raise_all(&passed.points.join(src));
             carry.stretches.extend(passed.stretches.iter().filter(|it| it.dst.0 & src.0 != 0));
         }
-        for stage in src.iter() {
-            carry.happened.raise(lane(queue, stage), now);
-            carry.points.raise(lane(queue, stage), now);
-        }
-        for column in usages.iter().filter_map(|it| TABLES.write_column(it)) {
-            carry.available.raise(write(queue, column), now);
-        }
+        carry.happened.raise(queue, src.0, now);
+        carry.points.raise(queue, src.0, now);
+        carry.available.raise(queue, TABLES.write_columns(usages), now);
         carry
     }
 
     /// The same for a stretch of the queue's work only.
     pub(crate) fn first_scope_of(&self, stretch: Stretch) -> Carry {
         let mut carry = self.chains(stretch.src);
-        for stage in stretch.src.iter() {
-            carry.points.raise(lane(stretch.queue, stage), stretch.end);
-        }
+        carry.points.raise(stretch.queue, stretch.src.0, stretch.end);
         carry.stretches.push(stretch);
         carry
     }
@@ -445,17 +403,22 @@ impl Clock {
         add_stretch(&mut self.stretches, new);
     }
 
-    /// Stretches that the tables know by now: everything up to their end happened before every stage, visible to all.
+    /// Forgets stretches that say nothing which the tables do not say by now.
     fn forget_covered(&mut self) {
-        let all = TABLES.stages.len();
-        let (happened, visible) = (&self.happened, &self.visible);
-        self.stretches.retain(|it| {
-            let is_ordered = |here: usize| it.src.iter().all(|s| happened.get(here, lane(it.queue, s)) >= it.end);
-            let is_visible = |here: usize| {
-                let columns = it.src_usages.iter().filter_map(|w| TABLES.write_column(w));
-                columns.map(|w| write(it.queue, w)).all(|w| visible.get(here, w) >= it.end)
+        let Clock { happened, available, visible, reached, stretches, .. } = self;
+        stretches.retain(|it| {
+            let lanes = || it.src.iter().map(|stage| lane(it.queue, stage));
+            let writes = || it.src_usages.iter().filter_map(|w| TABLES.write_column(w)).map(|w| write(it.queue, w));
+            let is_ordered = |stage: Stage| {
+                let here = usize::from(stage.0);
+                lanes().all(|at| happened.get(here, at) >= it.end)
+                    && writes().all(|at| available.get(here, at) >= it.end)
             };
-            !((0..all).all(is_ordered) && (0..TABLES.usages.len()).all(is_visible))
+            let is_seen = |usage: Usage| {
+                let here = usize::from(usage.0);
+                lanes().all(|at| reached.get(here, at) >= it.end) && writes().all(|at| visible.get(here, at) >= it.end)
+            };
+            !(it.dst.iter().all(is_ordered) && it.dst_usages.iter().all(is_seen))
         });
     }
 
@@ -571,15 +534,19 @@ mod tests {
     #[test]
     fn keys_with_equal_rows_share_one() {
         let mut table: Table<Stages> = Table::new(8);
+        let cell = |stage| lane(0, Stage(stage));
         let mut row = Row::default();
-        row.raise(3, 7);
+        row.raise(0, 1 << 3, 7);
         table.raise(Stages(0b0011), &row);
         table.raise(Stages(0b1100), &row);
         assert_eq!(table.classes.len(), 1);
-        row.raise(4, 9);
+        row.raise(0, 1 << 4, 9);
         table.raise(Stages(0b0001), &row);
-        assert_eq!((table.classes.len(), table.get(0, 4), table.get(1, 4), table.get(3, 3)), (2, 9, 0, 7));
+        assert_eq!(
+            (table.classes.len(), table.get(0, cell(4)), table.get(1, cell(4)), table.get(3, cell(3))),
+            (2, 9, 0, 7)
+        );
         table.raise(Stages(0b1111), &row);
-        assert_eq!((table.classes.len(), table.get(3, 4)), (1, 9));
+        assert_eq!((table.classes.len(), table.get(3, cell(4))), (1, 9));
     }
 }

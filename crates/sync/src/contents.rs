@@ -24,6 +24,8 @@ use crate::usage::TABLES;
 pub(crate) struct Contents {
     /// Of resources that are exclusive, by addresses from their beginning.
     owners: HashMap<ResourceId, IntervalMap<Owner>>,
+    /// Whether it matters who owns anything.
+    has_owners: bool,
     pub(crate) found: Vec<Fault>,
 }
 
@@ -40,6 +42,11 @@ impl Contents {
     /// Nothing is known of a resource any more.
     pub(crate) fn forget(&mut self, resource: ResourceId) {
         self.owners.remove(&resource);
+    }
+
+    /// What messages may ask for later.
+    pub(crate) fn tags(&self) -> impl Iterator<Item = Tag> {
+        self.owners.values().flat_map(|it| it.iter()).map(|(_, it)| it.since)
     }
 }
 
@@ -63,6 +70,11 @@ struct Undefined {
 }
 
 impl Executor<'_> {
+    /// Whether contents are of interest: in most programs they are not, and nothing is to be paid for them.
+    pub(crate) fn is_watching(&self) -> bool {
+        self.pass_contents.is_some() || self.device.contents.has_owners
+    }
+
     /// Looks at what a command finds, and then at what it leaves.
     pub(crate) fn watch_contents(&mut self, tag: Tag, uses: &[Use<'_>]) {
         let is_write = |it: &&Use<'_>| TABLES.write_column(it.usage).is_some();
@@ -147,23 +159,36 @@ impl Executor<'_> {
 }
 
 impl Device {
+    /// A resource is there.
+    pub(crate) fn add_owned(&mut self, resource: ResourceId) {
+        let first = self.queues.first().map(|it| it.family);
+        let has_families = self.queues.iter().any(|it| Some(it.family) != first);
+        self.contents.has_owners |= has_families && self.addresses.is_exclusive(resource);
+    }
+
     /// Whether it matters who owns a resource.
     fn has_owners(&self, resource: ResourceId) -> bool {
-        let first = self.queues.first().map(|it| it.family);
-        self.addresses.is_exclusive(resource) && self.queues.iter().any(|it| Some(it.family) != first)
+        self.contents.has_owners && self.addresses.is_exclusive(resource)
     }
 
     fn own(&mut self, resource: ResourceId, ranges: &[Range<u64>], owner: Owner) {
         let owners = self.contents.owners.entry(resource).or_default();
         for range in ranges {
-            owners.update(range.clone(), |_, own| *own = Some(owner));
+            match owners.exact_mut(range) {
+                Some(own) => *own = owner,
+                None => owners.update(range.clone(), |_, own| *own = Some(owner)),
+            }
         }
     }
 
     fn read_owned(&mut self, tag: Tag, family: u32, resource: ResourceId, ranges: &[Range<u64>]) {
         let mut faults = Vec::new();
         let owners = self.contents.owners.entry(resource).or_default();
+        let is_fine = |it: &mut Owner| it.family == family && it.release.is_none();
         for range in ranges {
+            if owners.exact_mut(range).is_some_and(is_fine) {
+                continue;
+            }
             owners.update(range.clone(), |part, own| {
                 let kind = match own {
                     Some(it) if it.release.is_some() => FaultKind::ReadWithoutAcquire,
@@ -225,8 +250,8 @@ impl Device {
         resource: ResourceId,
         region: Region,
     ) {
-        let Some(at) = self.place(tag).cloned() else { return };
-        let prior = since.and_then(|it| self.place(it).cloned());
+        let Some(at) = self.places.get(tag) else { return };
+        let prior = since.and_then(|it| self.places.get(it));
         self.contents.found.push(Fault { kind, at, prior, resource, region });
     }
 }

@@ -4,19 +4,22 @@
 //! with the batches behind it. A command buffer is walked each time it is executed; what was recorded is small by
 //! then, and nothing has to be summed up that could be summed up wrongly.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
 use lavascope_base::IntervalMap;
 use lavascope_program::{
-    Batch, FenceId, Found, Place, Point, QueueId, Region, ResourceId, Scope, SemaphoreId, Signal, SparseBind, Wait,
+    At, Batch, FenceId, Found, Place, Point, QueueId, Region, ResourceId, Scope, SemaphoreId, Signal, SparseBind, Wait,
 };
+
+use rustc_hash::FxHashMap;
 
 use crate::address::Addresses;
 use crate::clock::{Carry, Clock, Seen, Tag};
 use crate::contents::Contents;
+use crate::places::Places;
+use crate::rules::Rules;
 use crate::scope::{self, Expanded};
 use crate::state::{Conflict, State};
 use crate::usage::{PRESENTATION, Stages, TABLES, Usages};
@@ -30,6 +33,7 @@ const OWN_TAG: Tag = 2;
 pub(crate) type Execute<'a> = &'a mut dyn FnMut(&mut Device, u8, u32, u32, &Batch);
 
 pub(crate) struct Device {
+    pub(crate) rules: Rules,
     pub(crate) queues: Vec<Timeline>,
     pub(crate) addresses: Addresses,
     pub(crate) states: IntervalMap<State>,
@@ -42,8 +46,7 @@ pub(crate) struct Device {
     tag: Tag,
     /// Images that were presented or acquired, numbered, with what their presentation came after.
     presented: HashMap<ResourceId, (usize, Known)>,
-    /// Where each tag was given, by tag.
-    places: Vec<(Tag, Place)>,
+    pub(crate) places: Places,
     pub(crate) found: Vec<Found>,
     /// What is known of contents, and what is wrong with them.
     pub(crate) contents: Contents,
@@ -55,19 +58,23 @@ pub(crate) struct Timeline {
     pub(crate) family: u32,
     pub(crate) clock: Clock,
     /// Scopes that were expanded already: programs use few, and use them again and again.
-    expanded: RefCell<HashMap<Scope, Expanded>>,
+    expanded: FxHashMap<Scope, Expanded>,
     /// What all signals so far have handed on together.
     signals: Carry,
+    /// What of it is visible to the host.
+    signals_to_host: Seen,
     /// What is visible to the host, as waits brought it to some stages.
     received: Vec<(Stages, Seen)>,
     parked: VecDeque<Parked>,
+    /// What of the host's knowledge the clock has already.
+    host: Option<Arc<Known>>,
     /// Where rendering that was suspended began, and what was known inside of it.
     pub(crate) suspended: Option<(Tag, Box<Clock>)>,
 }
 
 impl Timeline {
-    pub(crate) fn expand(&self, scope: Scope) -> Expanded {
-        *self.expanded.borrow_mut().entry(scope).or_insert_with(|| Expanded::new(scope, self.flags))
+    pub(crate) fn expand(&mut self, scope: Scope) -> Expanded {
+        *self.expanded.entry(scope).or_insert_with(|| Expanded::new(scope, self.flags))
     }
 
     fn receive(&mut self, stages: Stages, seen: &Seen) {
@@ -150,13 +157,16 @@ impl Device {
             flags: it.flags,
             family: it.family,
             clock: Clock::default(),
-            expanded: RefCell::default(),
+            expanded: FxHashMap::default(),
             signals: Carry::default(),
+            signals_to_host: Seen::default(),
             received: Vec::new(),
             parked: VecDeque::new(),
+            host: None,
             suspended: None,
         };
         Device {
+            rules: Rules::default(),
             queues: queues.iter().map(timeline).collect(),
             addresses: Addresses::default(),
             states: IntervalMap::default(),
@@ -167,22 +177,37 @@ impl Device {
             host_clock: Clock::default(),
             tag: TAGS_PER_COMMAND,
             presented: HashMap::new(),
-            places: Vec::new(),
+            places: Places::default(),
             found: Vec::new(),
             contents: Contents::default(),
         }
     }
 
-    /// A tag for something that happens next.
-    pub(crate) fn next_tag(&mut self, place: Place) -> Tag {
+    /// A tag for a step of the host.
+    pub(crate) fn step_tag(&mut self, step: u32) -> Tag {
+        self.places.begin(self.tag + TAGS_PER_COMMAND, Place::Step(step));
+        self.next_tag()
+    }
+
+    /// The commands from this one on follow each other.
+    pub(crate) fn begin_run(&mut self, at: &At) {
+        self.places.begin(self.tag + TAGS_PER_COMMAND, Place::Command(at.clone()));
+    }
+
+    /// A tag for the next command.
+    pub(crate) fn next_tag(&mut self) -> Tag {
         self.tag += TAGS_PER_COMMAND;
-        self.places.push((self.tag, place));
         self.tag + OWN_TAG
     }
 
-    pub(crate) fn place(&self, tag: Tag) -> Option<&Place> {
-        let tag = tag - tag % TAGS_PER_COMMAND;
-        self.places.binary_search_by_key(&tag, |it| it.0).ok().map(|at| &self.places[at].1)
+    /// Forgets where tags were given that nothing remembers.
+    fn sweep_places(&mut self) {
+        if self.places.is_grown(self.states.len()) {
+            let states = self.states.iter().flat_map(|(_, state)| state.tags());
+            let mut tags: Vec<Tag> = states.chain(self.contents.tags()).collect();
+            tags.sort_unstable();
+            self.places.keep_only(&tags);
+        }
     }
 
     /// Hands batches to a queue, and executes whatever can be executed.
@@ -194,6 +219,7 @@ impl Device {
         fence: Option<FenceId>,
         execute: Execute<'_>,
     ) {
+        self.sweep_places();
         let Some(timeline) = self.queues.get_mut(queue.0 as usize) else { return };
         let batches = batches.iter().enumerate().map(|(index, batch)| Work::Batch(index as u32, batch.clone()));
         for work in batches.chain(fence.map(Work::Fence)) {
@@ -284,8 +310,11 @@ impl Device {
         let own = &mut self.queues[usize::from(queue)];
         // What the host knows is visible to the device, not to the host: that takes a barrier.
         let device = Stages(all_stages().0 & !scope::host().0);
-        own.clock.second_scope(&parked.host.carry, device, scope::usages_of(device));
-        own.clock.raise_batches(&parked.host.batches);
+        if own.host.as_ref().is_none_or(|it| !Arc::ptr_eq(it, &parked.host)) {
+            own.clock.second_scope(&parked.host.carry, device, scope::usages_of(device));
+            own.clock.raise_batches(&parked.host.batches);
+            own.host = Some(Arc::clone(&parked.host));
+        }
         let waited: Vec<(Wait, Known)> =
             batch.waits.iter().filter_map(|it| Some((*it, self.take(it.point)?))).collect();
         let own = &mut self.queues[usize::from(queue)];
@@ -308,7 +337,9 @@ impl Device {
 
     fn signal_fence(&mut self, queue: u8, fence: FenceId) {
         let known = self.all_of(queue);
-        self.queues[usize::from(queue)].signals.raise_all(&known.carry);
+        let own = &mut self.queues[usize::from(queue)];
+        own.signals.raise_all(&known.carry);
+        own.signals_to_host.raise_all(&known.host);
         if let Some(slot) = self.fences.get_mut(fence.0 as usize) {
             *slot = Some(known);
         }
@@ -337,6 +368,8 @@ impl Device {
         for (_, seen) in own.received.iter().filter(|it| it.0.0 & stages.0 != 0) {
             host.raise_all(seen);
         }
+        host.raise_all(&own.signals_to_host);
+        own.signals_to_host = host.clone();
         let mut batches = own.clock.batches.clone();
         batches.insert(queue, tag);
         self.set_semaphore(signal.point, Known { carry, host, batches });
@@ -493,11 +526,11 @@ impl Device {
 
     /// Keeps conflicts of an access to a resource.
     pub(crate) fn report(&mut self, tag: Tag, resource: ResourceId, conflicts: Vec<(Range<u64>, Vec<Conflict>)>) {
-        let Some(at) = self.place(tag).cloned() else { return };
+        let Some(at) = self.places.get(tag).filter(|_| !conflicts.is_empty()) else { return };
         let first = self.found.len();
         for (range, conflicts) in conflicts {
             for conflict in conflicts {
-                let Some(prior) = self.place(conflict.prior).cloned() else { continue };
+                let Some(prior) = self.places.get(conflict.prior) else { continue };
                 for region in self.addresses.regions(resource, &range) {
                     let found = Found { kind: conflict.kind, at: at.clone(), prior: prior.clone(), resource, region };
                     add_found(&mut self.found, first, found);

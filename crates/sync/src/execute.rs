@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use lavascope_base::IntervalMap;
 use lavascope_program::{
-    Access, At, Barrier, Batch, Command, CommandBuffer, Dependency, Place, Region, RenderPass, ResourceId, Scope,
+    Access, At, Barrier, Batch, Command, CommandBufferId, Dependency, Ownership, Region, RenderPass, ResourceId, Scope,
     SetEvent, WaitEvents, What,
 };
 
@@ -13,9 +13,11 @@ use crate::clock::{Clock, Keys, Stretch, Tag};
 use crate::contents::PassContents;
 use crate::device::{Device, SetAt, Timeline};
 use crate::order::Order;
+use crate::prepare::{PlanKind, Prepared, Spot, group_len};
 use crate::render::Instance;
+use crate::rules::Rules;
 use crate::scope::{self, Expanded};
-use crate::state::{Conflict, First, Name, Now, State};
+use crate::state::{By, Conflict, First, Name, Now, Shared, State};
 use crate::usage::{Stages, TABLES, TRANSITION_WRITE, Usage, Usages};
 
 /// Command buffers call command buffers at most this deep; the specification allows less.
@@ -24,7 +26,7 @@ const DEPTH_MAX: usize = 16;
 /// What was recorded.
 #[derive(Clone, Copy)]
 pub(crate) struct Recorded<'a> {
-    pub(crate) command_buffers: &'a [CommandBuffer],
+    pub(crate) command_buffers: &'a [Prepared],
     pub(crate) render_passes: &'a [RenderPass],
 }
 
@@ -50,18 +52,31 @@ pub(crate) struct Executor<'a> {
 }
 
 impl Executor<'_> {
-    fn run(&mut self, commands: &CommandBuffer) {
-        for (index, command) in commands.commands.iter().enumerate() {
-            self.at.path.push(index as u32);
-            self.command(command);
-            self.at.path.pop();
+    fn run(&mut self, commands: &Prepared) {
+        self.at.path.push(0);
+        self.device.begin_run(&self.at);
+        // Whether the command before was an action without a conflict.
+        let mut is_smooth = false;
+        for (index, command) in commands.source.commands.iter().enumerate() {
+            let tag = self.device.next_tag();
+            if let Command::Action(accesses) = command {
+                is_smooth = self.action(tag, accesses, commands.spots(index, &self.device.addresses), is_smooth);
+                continue;
+            }
+            is_smooth = false;
+            if let Some(last) = self.at.path.last_mut() {
+                *last = index as u32;
+            }
+            self.command(tag, command);
         }
+        self.at.path.pop();
     }
 
-    fn command(&mut self, command: &Command) {
-        let tag = self.device.next_tag(Place::Command(self.at.clone()));
+    fn command(&mut self, tag: Tag, command: &Command) {
         match command {
-            Command::Action(accesses) => self.action(tag, accesses),
+            Command::Action(accesses) => {
+                self.action(tag, accesses, (PlanKind::Unknown, &[]), false);
+            }
             Command::Barrier(barrier) => self.barrier(tag, barrier),
             Command::SetEvent(set) => self.set_event(tag, set),
             Command::ResetEvent { event, .. } => {
@@ -70,16 +85,7 @@ impl Executor<'_> {
                 }
             }
             Command::WaitEvents(wait) => self.wait_events(tag, wait),
-            Command::Execute(buffers) => {
-                for (place, id) in buffers.iter().enumerate() {
-                    let Some(commands) = self.recorded.command_buffers.get(id.0 as usize) else { continue };
-                    if self.at.path.len() < DEPTH_MAX {
-                        self.at.path.push(place as u32);
-                        self.run(commands);
-                        self.at.path.pop();
-                    }
-                }
-            }
+            Command::Execute(buffers) => self.secondaries(buffers),
             Command::BeginRenderPass { pass, views, area } => self.begin_render_pass(tag, *pass, views, *area),
             Command::NextSubpass => self.next_subpass(tag),
             Command::EndRenderPass => self.end_render_pass(tag),
@@ -88,14 +94,110 @@ impl Executor<'_> {
         }
     }
 
-    /// All accesses of a command are checked before any of them is kept: they do not conflict with each other.
-    fn action(&mut self, tag: Tag, accesses: &[Access]) {
-        let known: Vec<Use<'_>> = accesses.iter().filter_map(Use::of).collect();
-        self.uses(tag, &known);
+    fn secondaries(&mut self, buffers: &[CommandBufferId]) {
+        for (place, id) in buffers.iter().enumerate() {
+            let Some(commands) = self.recorded.command_buffers.get(id.0 as usize) else { continue };
+            if self.at.path.len() < DEPTH_MAX {
+                self.at.path.push(place as u32);
+                self.run(commands);
+                self.at.path.pop();
+            }
+        }
+        // The commands behind it go on with numbers of their own.
+        if let Some(last) = self.at.path.last_mut() {
+            *last += 1;
+            self.device.begin_run(&self.at);
+        }
+    }
+
+    /// All accesses of a command are checked before any of them is kept: they do not conflict with each other. Gives
+    /// whether what the command behind repeats was left to it.
+    fn action(&mut self, tag: Tag, accesses: &[Access], (kind, spots): (PlanKind, &[Spot]), is_smooth: bool) -> bool {
+        let uses = || accesses.iter().filter_map(Use::of).collect::<Vec<Use<'_>>>();
+        if self.is_watching() {
+            self.watch_contents(tag, &uses());
+        }
+        let is_done = match kind {
+            PlanKind::Apart => self.check_and_keep(tag, spots, is_smooth),
+            PlanKind::Overlapping => self.check_then_keep(tag, spots),
+            PlanKind::Unknown => false,
+        };
+        if !is_done {
+            self.check_and_keep_all(tag, &uses());
+        }
+        is_done && kind == PlanKind::Apart
+    }
+
+    /// The common case, without a conflict: each range is looked up once. False if there is a conflict, or other names
+    /// of the memory to be looked at; what was kept until then may be kept again.
+    fn check_and_keep(&mut self, tag: Tag, spots: &[Spot], is_smooth: bool) -> bool {
+        let Executor { device, queue, instance, .. } = self;
+        let Device { rules, queues, states, addresses, .. } = &mut **device;
+        let clock = &queues[usize::from(*queue)].clock;
+        let mut now = now(*rules, clock, *queue, instance.as_ref(), tag, ResourceId(0));
+        let mut rest = spots;
+        while let Some(spot) = rest.first() {
+            let range = &spot.range;
+            let (group, others) = rest.split_at(group_len(rest));
+            (rest, now.through) = (others, spot.through);
+            if group.iter().any(|it| addresses.has_aliases(it.resource)) {
+                return false;
+            }
+            let is_again = is_smooth && spot.repeats.before(instance.is_some());
+            if is_again && spot.repeats.behind() {
+                continue;
+            }
+            let conflicts = |state: &State| !is_again && group.iter().any(|it| state.conflicts(now, it.by(*queue)));
+            let add = |state: &mut State| add_all(state, group, *queue, now);
+            let mut is_fine = true;
+            match states.exact_mut(range) {
+                Some(state) => match conflicts(state) {
+                    true => is_fine = false,
+                    false => add(state),
+                },
+                None => states.update(range.clone(), |_, state| match state {
+                    Some(state) if conflicts(state) => is_fine = false,
+                    state => add(state.get_or_insert_default()),
+                }),
+            }
+            if !is_fine {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The same where accesses of one command overlap in part.
+    fn check_then_keep(&mut self, tag: Tag, spots: &[Spot]) -> bool {
+        let Executor { device, queue, instance, .. } = self;
+        let Device { rules, queues, states, addresses, .. } = &mut **device;
+        let clock = &queues[usize::from(*queue)].clock;
+        let now = |through| now(*rules, clock, *queue, instance.as_ref(), tag, through);
+        for spot in spots {
+            let (by, now) = (spot.by(*queue), now(spot.through));
+            let is_bad = |(_, state): (_, &State)| state.conflicts(now, by);
+            if addresses.has_aliases(spot.resource) || states.overlapping(spot.range.clone()).any(is_bad) {
+                return false;
+            }
+        }
+        // Writes first, so that reads of the same command stay known beside them.
+        for is_write in [true, false] {
+            for spot in spots.iter().filter(|it| TABLES.write_column(it.usage).is_some() == is_write) {
+                let (by, now) = (spot.by(*queue), now(spot.through));
+                states.update(spot.range.clone(), |_, state| state.get_or_insert_default().add(by, now));
+            }
+        }
+        true
     }
 
     pub(crate) fn uses(&mut self, tag: Tag, uses: &[Use<'_>]) {
-        self.watch_contents(tag, uses);
+        if self.is_watching() {
+            self.watch_contents(tag, uses);
+        }
+        self.check_and_keep_all(tag, uses);
+    }
+
+    fn check_and_keep_all(&mut self, tag: Tag, uses: &[Use<'_>]) {
         for it in uses {
             self.check(tag, it);
         }
@@ -112,8 +214,7 @@ impl Executor<'_> {
     fn check(&mut self, tag: Tag, it: &Use<'_>) {
         let ranges = self.device.ranges(it.resource, &it.region);
         let device = &*self.device;
-        let apart = self.instance.as_ref().map_or(&[][..], Instance::apart);
-        let now = self.now(tag, apart);
+        let now = self.now(tag, it.resource);
         let mut conflicts = Vec::new();
         for range in &ranges {
             for (part, state) in device.states.overlapping(range.clone()) {
@@ -163,34 +264,22 @@ impl Executor<'_> {
     }
 
     fn keep(&mut self, tag: Tag, it: &Use<'_>) {
-        let is_write = TABLES.write_column(it.usage).is_some();
         let ranges = self.device.addresses.ranges(it.resource, &it.region);
-        let (queue, from) = (self.queue, self.from());
+        let by = By { usage: it.usage, queue: self.queue, order: it.order };
+        let Executor { device, queue, instance, .. } = self;
+        let Device { rules, queues, states, addresses, .. } = &mut **device;
+        let through = addresses.identity(it.resource);
+        let now = now(*rules, &queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag, through);
         for range in ranges {
-            self.device.states.update(range, |_, state| {
-                let state = state.get_or_insert_default();
-                if is_write {
-                    state.add_write(queue, tag, it.usage, it.order);
-                } else {
-                    state.add_read(queue, tag, it.usage, it.order, from);
-                }
-            });
+            states.update(range, |_, state| state.get_or_insert_default().add(by, now));
         }
     }
 
     /// Where and how this command is.
-    pub(crate) fn now<'n>(&'n self, tag: Tag, apart: &'n [(Tag, Tag)]) -> Now<'n> {
+    pub(crate) fn now(&self, tag: Tag, resource: ResourceId) -> Now<'_> {
         let clock = &self.device.queues[usize::from(self.queue)].clock;
-        let instance = self.instance.as_ref();
-        Now {
-            clock,
-            queue: self.queue,
-            tag,
-            instance: instance.map(Instance::ordered_from),
-            from: self.from(),
-            apart,
-            name: Name::Own,
-        }
+        let through = self.device.addresses.identity(resource);
+        now(self.device.rules, clock, self.queue, self.instance.as_ref(), tag, through)
     }
 
     /// Before this tag nothing is directly in the first scope of a barrier.
@@ -202,8 +291,8 @@ impl Executor<'_> {
         &mut self.device.queues[usize::from(self.queue)].clock
     }
 
-    fn timeline(&self) -> &Timeline {
-        &self.device.queues[usize::from(self.queue)]
+    fn timeline(&mut self) -> &mut Timeline {
+        &mut self.device.queues[usize::from(self.queue)]
     }
 
     pub(crate) fn flags(&self) -> u32 {
@@ -242,7 +331,19 @@ impl Executor<'_> {
                 dst_usages: Usages::default(),
             }),
         };
-        First { carry: carry(it.global_usages()), own: carry(it.scope.src_usages), parts: vec![(it.scope.src, tag)] }
+        let own = self.sources(it).into_iter().map(|(through, usages)| (through, carry(usages))).collect();
+        First { carry: carry(it.global_usages()), own, parts: vec![(it.scope.src, tag)] }
+    }
+
+    /// What a dependency makes available of accesses through which resources.
+    fn sources(&self, it: &Element) -> Vec<(ResourceId, Usages)> {
+        match &it.part {
+            None => Vec::new(),
+            Some(Part::Region(resource, _)) => {
+                vec![(self.device.addresses.identity(*resource), it.scope.src_usages)]
+            }
+            Some(Part::Addresses(_, _, sources)) => sources.clone(),
+        }
     }
 
     /// All elements look at what was before the command, and then take effect.
@@ -265,18 +366,21 @@ impl Executor<'_> {
     /// A barrier of version 1 is one dependency: what one of its elements writes by changing a layout is visible to what
     /// another asks for by another name of the same memory.
     fn share_transitions(&mut self, tag: Tag, elements: &[Ready]) {
-        for ready in elements.iter().filter(|it| !it.element.is_transition) {
+        for ready in elements {
             let Some((resource, ranges)) = self.part(&ready.element) else { continue };
             let aliased = self.device.addresses.aliased(resource, &ranges);
-            let (queue, from) = (self.queue, self.from());
+            let (rules, queue, from) = (self.device.rules, self.queue, self.from());
+            let (through, tag) = (self.device.addresses.identity(resource), tag + 1);
             let Device { queues, states, .. } = &mut *self.device;
             let clock = &queues[usize::from(queue)].clock;
-            for (own, theirs) in aliased {
-                let name = Name::Alias { start: own.start, end: own.end };
-                let now = Now { clock, queue, tag: tag + 1, instance: None, from, apart: &[], name };
-                states.update(theirs, |_, state| {
+            let alias = |it: &Range<u64>| Name::Alias { start: it.start, end: it.end };
+            let own = ranges.into_iter().map(|it| (Name::Own, it));
+            for (name, range) in aliased.into_iter().map(|(own, theirs)| (alias(&own), theirs)).chain(own) {
+                let now = Now { rules, clock, queue, tag, instance: None, from, apart: &[], through, name };
+                let mut shared = Shared::default();
+                states.update(range, |_, state| {
                     if let Some(state) = state {
-                        state.share_transition(now, &ready.element.scope);
+                        state.share_transition(now, &ready.element.scope, &mut shared);
                     }
                 });
             }
@@ -286,8 +390,7 @@ impl Executor<'_> {
     pub(crate) fn check_transition(&mut self, tag: Tag, ready: &Ready) {
         let Some((resource, ranges)) = self.part(&ready.element) else { return };
         let mut conflicts: Vec<(Range<u64>, Vec<Conflict>)> = Vec::new();
-        let apart = self.instance.as_ref().map_or(&[][..], Instance::apart);
-        let now = self.now(tag + 1, apart);
+        let now = self.now(tag + 1, resource);
         let check = |state: &State, now| state.check_transition(now, &ready.first);
         for range in &ranges {
             for (part, state) in self.device.states.overlapping(range.clone()) {
@@ -308,15 +411,16 @@ impl Executor<'_> {
         let Some((resource, ranges)) = self.part(&ready.element) else { return };
         let aliased = self.device.addresses.aliased(resource, &ranges);
         let (queue, from, instance) = (self.queue, self.from(), self.instance.as_ref().map(Instance::ordered_from));
-        let Device { queues, states, .. } = &mut *self.device;
-        let clock = &queues[usize::from(queue)].clock;
-        let now = Now { clock, queue, tag: tag + 1, instance, from, apart: &[], name: Name::Own };
+        let Device { rules, queues, states, addresses, .. } = &mut *self.device;
+        let (rules, clock, through) = (*rules, &queues[usize::from(queue)].clock, addresses.identity(resource));
+        let now = Now { rules, clock, queue, tag: tag + 1, instance, from, apart: &[], through, name: Name::Own };
+        let mut shared = Shared::default();
         for range in ranges {
             states.update(range, |_, state| {
                 if ready.element.is_transition {
-                    state.get_or_insert_default().add_transition(now, &ready.element.scope);
+                    state.get_or_insert_default().add_transition(now, &ready.element.scope, &mut shared);
                 } else if let Some(state) = state {
-                    state.depend(now, &ready.first, &ready.element.scope);
+                    state.depend(now, &ready.first, &ready.element.scope, &mut shared);
                 }
             });
         }
@@ -324,9 +428,10 @@ impl Executor<'_> {
             // What was written by another name and is available becomes visible to accesses by this one.
             for (own, theirs) in aliased {
                 let now = Now { name: Name::Alias { start: own.start, end: own.end }, ..now };
+                let mut shared = Shared::default();
                 states.update(theirs, |_, state| {
                     if let Some(state) = state {
-                        state.depend(now, &ready.first, &ready.element.scope);
+                        state.depend(now, &ready.first, &ready.element.scope, &mut shared);
                     }
                 });
             }
@@ -336,7 +441,7 @@ impl Executor<'_> {
     fn part(&mut self, element: &Element) -> Option<(ResourceId, Vec<Range<u64>>)> {
         match element.part.as_ref()? {
             Part::Region(resource, region) => Some((*resource, self.device.ranges(*resource, region))),
-            Part::Addresses(resource, range) => Some((*resource, Some(range.clone()).into_iter().collect())),
+            Part::Addresses(resource, range, _) => Some((*resource, Some(range.clone()).into_iter().collect())),
         }
     }
 
@@ -350,20 +455,28 @@ impl Executor<'_> {
         for it in &elements {
             self.part(it);
         }
-        let mut merged: IntervalMap<Option<Merged>> = IntervalMap::default();
+        let mut merged: IntervalMap<Vec<Merged>> = IntervalMap::default();
         for it in elements.extract_if(.., |it| it.part.is_some()) {
             let Some((resource, ranges)) = self.part(&it) else { continue };
+            let through = self.device.addresses.identity(resource);
             for range in ranges {
                 merged.update(range, |_, own| {
-                    let new = Merged { resource, scope: it.scope, is_transition: it.is_transition };
-                    let old = own.take().flatten();
-                    *own = Some(Some(old.map_or(new, |old| old.with(new))));
+                    let new = Merged { resource, through, scope: it.scope, is_transition: it.is_transition };
+                    let all = own.get_or_insert_default();
+                    match all.iter_mut().find(|it| it.through == through) {
+                        Some(old) => *old = old.with(new),
+                        None => all.push(new),
+                    }
                 });
             }
         }
-        for (range, it) in merged.overlapping(0..u64::MAX) {
-            let Some(Merged { resource, scope, is_transition }) = *it else { continue };
-            elements.push(Element { scope, part: Some(Part::Addresses(resource, range)), is_transition });
+        for (range, all) in merged.overlapping(0..u64::MAX) {
+            // They are one dependency: each has what the others make available.
+            let sources: Vec<_> = all.iter().map(|it| (it.through, it.scope.src_usages)).collect();
+            for Merged { resource, scope, is_transition, .. } in all {
+                let part = Some(Part::Addresses(*resource, range.clone(), sources.clone()));
+                elements.push(Element { scope: *scope, part, is_transition: *is_transition });
+            }
         }
         elements
     }
@@ -426,10 +539,44 @@ impl Executor<'_> {
             let set_usages = scope::usages_of(set.stages);
             let carry = |usages: Usages| set.clock.first_scope(set.queue, set.tag, src, usages.and(set_usages));
             first.carry.raise_all(&carry(element.global_usages()));
-            first.own.raise_all(&carry(element.scope.src_usages));
+            for (through, usages) in self.sources(element) {
+                first.own.push((through, carry(usages)));
+            }
             first.parts.push((src, set.tag));
         }
         first
+    }
+}
+
+/// Writes first, so that reads of the same command stay known beside them.
+fn add_all(state: &mut State, spots: &[Spot], queue: u8, now: Now<'_>) {
+    if let [spot] = spots {
+        return state.add(spot.by(queue), now);
+    }
+    for is_write in [true, false] {
+        let wanted = spots.iter().filter(|it| TABLES.write_column(it.usage).is_some() == is_write);
+        wanted.for_each(|it| state.add(it.by(queue), now));
+    }
+}
+
+fn now<'n>(
+    rules: Rules,
+    clock: &'n Clock,
+    queue: u8,
+    instance: Option<&'n Instance>,
+    tag: Tag,
+    through: ResourceId,
+) -> Now<'n> {
+    Now {
+        rules,
+        through,
+        clock,
+        queue,
+        tag,
+        instance: instance.map(Instance::ordered_from),
+        from: instance.map_or(0, Instance::from),
+        apart: instance.map_or(&[][..], Instance::apart),
+        name: Name::Own,
     }
 }
 
@@ -469,13 +616,15 @@ pub(crate) struct Element {
 /// What a dependency is about, if not everything.
 pub(crate) enum Part {
     Region(ResourceId, Region),
-    Addresses(ResourceId, Range<u64>),
+    /// With what is made available of accesses through which resources.
+    Addresses(ResourceId, Range<u64>, Vec<(ResourceId, Usages)>),
 }
 
-/// Elements of one command that are about the same memory.
+/// Elements of one command that are about the same memory, through one resource.
 #[derive(Clone, Copy)]
 struct Merged {
     resource: ResourceId,
+    through: ResourceId,
     scope: Expanded,
     is_transition: bool,
 }
@@ -494,6 +643,24 @@ impl Merged {
     }
 }
 
+/// Which half of a transfer between queue families a queue executes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Half {
+    Release,
+    Acquire,
+}
+
+impl Half {
+    fn of(ownership: &Ownership, family: u32) -> Option<Half> {
+        if ownership.src_family == ownership.dst_family {
+            return None;
+        }
+        let is_release = ownership.src_family == family;
+        let half = if is_release { Half::Release } else { Half::Acquire };
+        (is_release || ownership.dst_family == family).then_some(half)
+    }
+}
+
 /// With what its first scope hands on.
 pub(crate) struct Ready {
     pub(crate) first: First,
@@ -507,55 +674,65 @@ impl Element {
     }
 }
 
-/// Of a transfer between queue families each queue sees one half: the release comes after something, the acquire
-/// before something, and both are accesses themselves.
-fn element(dependency: &Dependency, mut scope: Expanded, queue: &Timeline) -> Element {
+/// Of a transfer between queue families each queue sees one half: nothing is visible after the release, nothing
+/// available before the acquire.
+fn limit_to_half(dependency: &Dependency, scope: &mut Expanded, family: u32) -> Option<Half> {
+    let What::Ownership { ownership, .. } = &dependency.what else { return None };
+    let half = Half::of(ownership, family)?;
+    match half {
+        Half::Release => scope.dst_usages = Usages::default(),
+        Half::Acquire => scope.src_usages = Usages::default(),
+    }
+    Some(half)
+}
+
+/// Both halves of a transfer are accesses themselves.
+fn element(dependency: &Dependency, scope: Expanded, family: u32) -> Element {
     let (part, is_transition) = match &dependency.what {
         What::Memory => (None, false),
         What::Resource { resource, region } => (Some(Part::Region(*resource, region.clone())), false),
         What::Transition { resource, region } => (Some(Part::Region(*resource, region.clone())), true),
         What::Ownership { resource, region, ownership } => {
-            let is_half = ownership.src_family != ownership.dst_family;
-            let is_release = is_half && ownership.src_family == queue.family;
-            let is_acquire = is_half && !is_release && ownership.dst_family == queue.family;
-            if is_release {
-                (scope.dst, scope.dst_usages) = (Stages::default(), Usages::default());
-            }
-            if is_acquire {
-                (scope.src, scope.src_usages) = (Stages::default(), Usages::default());
-            }
-            let is_access = is_release || is_acquire || ownership.is_transition;
+            let is_access = Half::of(ownership, family).is_some() || ownership.is_transition;
             (Some(Part::Region(*resource, region.clone())), is_access)
         }
     };
     Element { scope, part, is_transition }
 }
 
-/// Version 2: each dependency stands for itself.
-fn expanded(dependencies: &[Dependency], queue: &Timeline) -> Vec<Element> {
-    dependencies.iter().map(|it| element(it, queue.expand(it.scope), queue)).collect()
+/// Version 2: each dependency stands for itself, and of a transfer each half also for its one scope only.
+fn expanded(dependencies: &[Dependency], queue: &mut Timeline) -> Vec<Element> {
+    let of = |it: &Dependency| {
+        let mut scope = queue.expand(it.scope);
+        match limit_to_half(it, &mut scope, queue.family) {
+            Some(Half::Release) => scope.dst = Stages::default(),
+            Some(Half::Acquire) => scope.src = Stages::default(),
+            None => {}
+        }
+        element(it, scope, queue.family)
+    };
+    dependencies.iter().map(of).collect()
 }
 
 /// Version 1: the command is one dependency. Its stages are those of the command, and what any element makes
 /// available is visible to what any element asks for, as far as they are about the same memory.
-fn united(dependencies: &[Dependency], src_stages: u64, dst_stages: u64, queue: &Timeline) -> Vec<Element> {
-    let of = |it: &Dependency| {
-        let scope = Scope { src_stages, dst_stages, ..it.scope };
-        queue.expand(scope)
-    };
-    let mut global = queue.expand(Scope { src_stages, dst_stages, ..Scope::default() });
+fn united(dependencies: &[Dependency], src_stages: u64, dst_stages: u64, queue: &mut Timeline) -> Vec<Element> {
+    let family = queue.family;
+    let mut of = |access: Scope| queue.expand(Scope { src_stages, dst_stages, ..access });
+    let mut global = of(Scope::default());
     for it in dependencies.iter().filter(|it| it.what == What::Memory) {
-        let scope = of(it);
+        let scope = of(it.scope);
         global.src_usages = global.src_usages.union(scope.src_usages);
         global.dst_usages = global.dst_usages.union(scope.dst_usages);
     }
     let mut elements = vec![Element { scope: global, part: None, is_transition: false }];
     for it in dependencies.iter().filter(|it| it.what != What::Memory) {
-        let mut scope = of(it);
+        let mut scope = of(it.scope);
+        limit_to_half(it, &mut scope, family);
         scope.src_usages = scope.src_usages.union(global.src_usages);
         scope.dst_usages = scope.dst_usages.union(global.dst_usages);
         (scope.src_everywhere, scope.dst_everywhere) = (global.src_usages, global.dst_usages);
-        elements.push(element(it, scope, queue));
+        elements.push(element(it, scope, family));
     }
     elements
 }

@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
-use lavascope_program::{FenceId, HazardKind, Place, Region, ResourceId, SemaphoreId};
+use lavascope_program::{FenceId, HazardKind, Region, ResourceId, SemaphoreId};
 
 use crate::clock::Tag;
 use crate::device::{Device, Known, SetAt};
 use crate::order::Order;
 use crate::scope;
-use crate::state::{Conflict, Name, Now};
+use crate::state::{By, Conflict, Name, Now};
 use crate::usage::{PRESENT, TABLES, Usage};
 
 impl Device {
@@ -17,21 +17,19 @@ impl Device {
     pub(crate) fn host_access(&mut self, step: u32, resource: ResourceId, region: &Region, is_write: bool) {
         let access = if is_write { AccessFlags2::HOST_WRITE } else { AccessFlags2::HOST_READ };
         let Some(usage) = TABLES.usage(PipelineStageFlags2::HOST.0, access.0) else { return };
-        let tag = self.next_tag(Place::Step(step));
+        let tag = self.step_tag(step);
         let queue = self.host_queue();
         let ranges = self.ranges(resource, region);
-        let now = Now { clock: &self.host_clock, queue, tag, instance: None, from: 0, apart: &[], name: Name::Own };
+        let (through, rules, clock) = (self.addresses.identity(resource), self.rules, &self.host_clock);
+        let name = Name::Own;
+        let now = Now { rules, clock, queue, tag, instance: None, from: 0, apart: &[], through, name };
         let conflicts = self.conflicts(&ranges, now, usage);
         self.report(tag, resource, conflicts);
+        let Device { host_clock: clock, states, .. } = self;
+        let now = Now { rules, clock, queue, tag, instance: None, from: 0, apart: &[], through, name };
         for range in ranges {
-            self.states.update(range, |_, state| {
-                let state = state.get_or_insert_default();
-                if is_write {
-                    state.add_write(queue, tag, usage, Order::None);
-                } else {
-                    state.add_read(queue, tag, usage, Order::None, 0);
-                }
-            });
+            let by = By { usage, queue, order: Order::None };
+            states.update(range, |_, state| state.get_or_insert_default().add(by, now));
         }
         self.host_did(tag);
         // The host is in order with itself.
@@ -55,7 +53,7 @@ impl Device {
 
     /// The host sets an event: what the host did so far is its first scope.
     pub(crate) fn host_sets_event(&mut self, step: u32, event: usize) {
-        let tag = self.next_tag(Place::Step(step));
+        let tag = self.step_tag(step);
         let (queue, clock) = (self.host_queue(), self.host_clock.clone());
         if let Some(event) = self.events.get_mut(event) {
             event.set.get_or_insert(SetAt { tag, queue, clock, stages: scope::host() });
@@ -70,7 +68,7 @@ impl Device {
         semaphore: Option<SemaphoreId>,
         fence: Option<FenceId>,
     ) {
-        let tag = self.next_tag(Place::Step(step));
+        let tag = self.step_tag(step);
         let queue = self.presentation_queue(image);
         self.keep_presented(queue, tag, image);
         self.tell_acquired(image, tag, semaphore, fence);
@@ -80,12 +78,12 @@ impl Device {
     pub(crate) fn present(&mut self, step: u32, host: &Known, waits: &[SemaphoreId], images: &[ResourceId]) {
         let mut known = self.wait_to_present(waits);
         known.raise_all(host);
-        let tag = self.next_tag(Place::Step(step));
+        let tag = self.step_tag(step);
         for image in images {
             let queue = self.presentation_queue(*image);
             let mut conflicts = Vec::new();
             for (part, state) in self.states.overlapping(self.addresses.whole(*image)) {
-                let found = state.check_present(&known.carry, queue);
+                let found = state.check_present(self.rules, &known.carry, queue);
                 if !found.is_empty() {
                     conflicts.push((part, found));
                 }
@@ -97,8 +95,10 @@ impl Device {
     }
 
     fn keep_presented(&mut self, queue: u8, tag: Tag, image: ResourceId) {
+        let through = self.addresses.identity(image);
         self.states.update(self.addresses.whole(image), |_, state| {
-            state.get_or_insert_default().add_write(queue, tag, PRESENT, Order::None);
+            let by = By { usage: PRESENT, queue, order: Order::None };
+            state.get_or_insert_default().add_write(by, through, tag);
         });
     }
 }

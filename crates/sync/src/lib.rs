@@ -17,11 +17,17 @@ pub mod explain;
 mod host;
 mod order;
 mod overlay;
+mod places;
+mod prepare;
 mod render;
+mod row;
+mod rules;
 mod scope;
 mod sparse;
 mod state;
 mod texels;
 mod usage;
 
-pub use check::{Engine, check, check_all};
+pub use check::{Engine, check, check_all, check_with};
+pub use prepare::Prepared;
+pub use rules::Rules;

@@ -41,6 +41,11 @@ pub(crate) fn is_ordered(prior: (Usage, Order), own: (Usage, Order)) -> bool {
     }
 }
 
+/// Whether rendering puts two accesses into the same places.
+pub(crate) fn is_alike(one: (Usage, Order), other: (Usage, Order)) -> bool {
+    one.1 == other.1 && is_attachment_access(one.0) == is_attachment_access(other.0)
+}
+
 fn is_attachment_access(usage: Usage) -> bool {
     const ATTACHMENTS: u64 = AccessFlags2::INPUT_ATTACHMENT_READ.0
         | AccessFlags2::COLOR_ATTACHMENT_READ.0

@@ -44,7 +44,7 @@ struct Pass {
     outside: Clock,
     outside_tag: Tag,
     subpass: usize,
-    /// Of the subpasses that ended, and where the current one began.
+    /// Of the subpasses that ended, and where the current one began: behind its layout transitions.
     ended: Vec<Ended>,
     began: Tag,
     /// The layout of each attachment now.
@@ -123,7 +123,7 @@ impl Executor<'_> {
             outside_tag: tag,
             subpass: 0,
             ended: Vec::new(),
-            began: tag,
+            began: tag + 1,
             users: vec![None; views.len().max(attachments)],
             layouts,
             apart: Vec::new(),
@@ -139,7 +139,7 @@ impl Executor<'_> {
         let clock = std::mem::take(self.clock());
         pass.ended.push(Ended { queue: self.queue, clock, begin: pass.began, end: tag });
         pass.subpass += 1;
-        pass.began = tag;
+        pass.began = tag + 1;
         self.next_pass_contents(tag);
         self.instance = Some(Instance { begin, kind: Kind::Pass(pass) });
         self.begin_subpass(tag);
@@ -219,7 +219,7 @@ impl Executor<'_> {
         };
         self.instance = Some(Instance { begin, kind: Kind::Rendering(rendering.clone(), outside) });
         if !rendering.is_resuming {
-            let inside = Inside { area: rendering.area, view_mask: rendering.view_mask };
+            let inside = Inside { area: rendering.area, views: views(rendering.view_mask) };
             let loads: Vec<Use<'_>> = rendering.attachments.iter().flat_map(|it| load_of(it, inside)).collect();
             self.uses(tag, &loads);
         }
@@ -228,7 +228,7 @@ impl Executor<'_> {
     pub(crate) fn end_rendering(&mut self, tag: Tag) {
         let Some(Instance { begin, kind: Kind::Rendering(rendering, outside) }) = self.instance.take() else { return };
         if !rendering.is_suspending {
-            let inside = Inside { area: rendering.area, view_mask: rendering.view_mask };
+            let inside = Inside { area: rendering.area, views: views(rendering.view_mask) };
             let empty = Box::new(Clock::default());
             self.instance = Some(Instance { begin, kind: Kind::Rendering(rendering.clone(), empty) });
             let resolved = rendering.attachments.iter().filter(|it| it.resolve.is_some());
@@ -309,7 +309,7 @@ impl Pass {
         for index in 0..self.pass.attachments.len() {
             let Some(layout) = layout_in(&self.pass, self.subpass, index) else { continue };
             if layout != self.layouts[index] {
-                found.push(self.ready(index, self.before_transition(index, flags), &incoming, self.began));
+                found.push(self.ready(index, self.before_transition(index, flags), &incoming, self.began - 1));
             }
             (self.layouts[index], self.users[index]) = (layout, Some(self.subpass));
         }
@@ -341,7 +341,7 @@ impl Pass {
             scope.dst_usages = scope.dst_usages.union(it.dst_usages);
         }
         let part = self.views.get(attachment).map(|it| Part::Region(it.resource, Region::Image(it.region.clone())));
-        let first = First { carry, own: Carry::default(), parts: vec![(scope.src, until)] };
+        let first = First { carry, own: Vec::new(), parts: vec![(scope.src, until)] };
         Ready { first, element: Element { scope, part, is_transition: true } }
     }
 
@@ -359,27 +359,36 @@ impl Pass {
             }
         }
         let ended = self.ended.iter().enumerate().filter(|it| !before[it.0]);
-        ended.map(|(_, it)| (it.begin, it.end)).collect()
+        // The layout transitions before a subpass count with it.
+        ended.map(|(_, it)| (it.begin - 1, it.end)).collect()
     }
 
     /// What the current subpass touches of its attachments.
     fn inside(&self) -> Inside {
         let view_mask = self.pass.subpasses.get(self.subpass).map_or(0, |it| it.view_mask);
-        Inside { area: self.area, view_mask }
+        Inside { area: self.area, views: views(view_mask) }
+    }
+
+    /// The same of an attachment, without what some other subpasses touch of it.
+    fn alone(&self, attachment: usize, others: Range<usize>) -> Option<Inside> {
+        layout_in(&self.pass, self.subpass, attachment)?;
+        let mut users = others.filter(|it| layout_in(&self.pass, *it, attachment).is_some());
+        let inside = self.inside();
+        let Some(own) = inside.views else { return users.next().is_none().then_some(inside) };
+        let left = users.fold(own, |left, it| left & !self.pass.subpasses[it].view_mask);
+        (left != 0).then_some(Inside { views: Some(left), ..inside })
     }
 
     /// The load operations of attachments that are used first in the current subpass.
     fn loads(&self) -> Vec<Use<'static>> {
         let mut found = Vec::new();
         for (index, it) in self.pass.attachments.iter().enumerate() {
-            if first_use(&self.pass, index) != Some(self.subpass) {
-                continue;
-            }
+            let Some(inside) = self.alone(index, 0..self.subpass) else { continue };
             let Some(view) = self.views.get(index) else { continue };
             for part in parts(it.kind) {
                 let op = if part == AttachmentKind::Stencil { it.stencil_load } else { it.load };
                 let usage = load(part, op).into_iter();
-                found.extend(usage.flat_map(|it| attachment_uses(view, part, self.inside(), it, Order::Load)));
+                found.extend(usage.flat_map(|it| attachment_uses(view, part, inside, it, Order::Load)));
             }
         }
         found
@@ -389,14 +398,13 @@ impl Pass {
     fn stores(&self) -> Vec<Use<'static>> {
         let mut found = Vec::new();
         for (index, it) in self.pass.attachments.iter().enumerate() {
-            if last_use(&self.pass, index) != Some(self.subpass) {
-                continue;
-            }
+            let later = self.subpass + 1..self.pass.subpasses.len();
+            let Some(inside) = self.alone(index, later) else { continue };
             let Some(view) = self.views.get(index) else { continue };
             for part in parts(it.kind) {
                 let op = if part == AttachmentKind::Stencil { it.stencil_store } else { it.store };
                 let usage = store(part, op).into_iter();
-                found.extend(usage.flat_map(|it| attachment_uses(view, part, self.inside(), it, Order::Last)));
+                found.extend(usage.flat_map(|it| attachment_uses(view, part, inside, it, Order::Last)));
             }
         }
         found
@@ -525,16 +533,20 @@ fn store(kind: AttachmentKind, op: StoreOp) -> Option<Usage> {
 #[derive(Clone, Copy)]
 struct Inside {
     area: Area,
-    view_mask: u32,
+    /// None: all layers.
+    views: Option<u32>,
+}
+
+/// A mask of views; zero is no multiview.
+fn views(mask: u32) -> Option<u32> {
+    Some(mask).filter(|it| *it != 0)
 }
 
 impl Inside {
     /// The layers of a view that are touched.
     fn layers(self, layers: &Range<u32>) -> Vec<Range<u32>> {
-        if self.view_mask == 0 {
-            return Some(layers.clone()).into_iter().collect();
-        }
-        let views = (0..32).filter(|it| self.view_mask >> it & 1 != 0).map(|it| layers.start + it);
+        let Some(mask) = self.views else { return Some(layers.clone()).into_iter().collect() };
+        let views = (0..32).filter(|it| mask >> it & 1 != 0).map(|it| layers.start + it);
         views.filter(|it| *it < layers.end).map(|it| it..it + 1).collect()
     }
 }

@@ -1,30 +1,77 @@
 //! What happened to a range: its last write, and the reads since.
 
-use lavascope_program::HazardKind;
+use std::sync::Arc;
+
+use lavascope_program::{HazardKind, ResourceId};
 
 use crate::clock::{Carry, Clock, Tag};
 use crate::host::after_present;
 use crate::order::{self, Order};
 use crate::overlay::Overlay;
+use crate::rules::Rules;
 use crate::scope::Expanded;
 use crate::usage::{PRESENT, Stage, Stages, TABLES, TRANSITION, TRANSITION_WRITE, Usage};
 
+/// Small, because there is one for every range: most ranges have one write and one lane that read it since. What else
+/// there is lies apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
-    write: Option<Write>,
+    /// When it was written last; zero for never.
+    written: Tag,
+    /// The last read of a lane; zero for none.
+    last: Tag,
+    more: Option<Box<More>>,
+    /// Through which resource it was written.
+    through: Through,
+    /// How long before the last read the first one was.
+    span: u32,
+    writer: By,
+    reader: By,
+}
+
+/// Who accesses, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct By {
+    pub(crate) usage: Usage,
+    pub(crate) queue: u8,
+    pub(crate) order: Order,
+}
+
+/// A resource; none yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Through(ResourceId);
+
+impl Default for Through {
+    fn default() -> Through {
+        Through(ResourceId(u32::MAX))
+    }
+}
+
+impl Default for By {
+    fn default() -> By {
+        By { usage: TRANSITION_WRITE, queue: 0, order: Order::None }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct More {
+    /// Of the last write.
+    overlay: Option<Arc<Overlay>>,
     /// What the same command wrote in other ways.
-    more_writes: Vec<Write>,
-    /// One for each lane that read.
+    writes: Vec<(By, ResourceId, Tag, Option<Arc<Overlay>>)>,
+    /// Of other lanes.
     reads: Vec<Read>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Write {
+#[derive(Clone, Copy)]
+struct Write<'a> {
     usage: Usage,
+    /// Through which resource.
+    through: ResourceId,
     queue: u8,
     tag: Tag,
     order: Order,
-    overlay: Option<Box<Overlay>>,
+    overlay: Option<&'a Overlay>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +86,7 @@ struct Read {
 /// Where and how something is accessed now.
 #[derive(Clone, Copy)]
 pub(crate) struct Now<'a> {
+    pub(crate) rules: Rules,
     pub(crate) clock: &'a Clock,
     pub(crate) queue: u8,
     pub(crate) tag: Tag,
@@ -48,7 +96,8 @@ pub(crate) struct Now<'a> {
     pub(crate) from: Tag,
     /// Stretches of tags of subpasses that nothing orders before this one.
     pub(crate) apart: &'a [(Tag, Tag)],
-    /// By what name the memory is accessed.
+    /// Through which resource the memory is accessed, and whether by its own addresses.
+    pub(crate) through: ResourceId,
     pub(crate) name: Name,
 }
 
@@ -68,8 +117,8 @@ pub(crate) enum Name {
 pub(crate) struct First {
     /// What it has of everything.
     pub(crate) carry: Carry,
-    /// What it has of the resource that it names, in addition.
-    pub(crate) own: Carry,
+    /// What it has in addition of accesses through the resource that it names; in version 1, through each of them.
+    pub(crate) own: Vec<(ResourceId, Carry)>,
     /// The stages that it begins with, and up to when: one for a barrier, one for each event of a wait.
     pub(crate) parts: Vec<(Stages, Tag)>,
 }
@@ -85,18 +134,101 @@ pub(crate) struct Conflict {
 impl State {
     /// With what an access conflicts.
     pub(crate) fn check(&self, now: Now<'_>, usage: Usage, order: Order) -> Vec<Conflict> {
-        if TABLES.write_column(usage).is_some() {
-            self.check_write(now, usage, order)
-        } else {
-            self.writes().filter_map(|it| self.check_read(now, it, usage, order)).collect()
+        let by = (usage, order);
+        match TABLES.write_column(usage) {
+            Some(_) => {
+                let reads = self.reads().filter_map(|it| it.against_write(now, by));
+                reads.chain(self.writes().filter_map(|it| self.check_write(now, it, by))).collect()
+            }
+            None => self.writes().filter_map(|it| self.check_read(now, it, by)).collect(),
         }
     }
 
-    fn writes(&self) -> impl Iterator<Item = &Write> {
-        self.write.iter().chain(&self.more_writes)
+    /// Whether it conflicts with anything.
+    #[inline]
+    pub(crate) fn conflicts(&self, now: Now<'_>, by: By) -> bool {
+        if self.more.is_some() {
+            return self.has_conflict(now, (by.usage, by.order));
+        }
+        // The same for the usual range, of which little is known, without lists.
+        let own = (by.usage, by.order);
+        let is_read = self.last != 0;
+        let (writer, reader) = (self.writer, self.reader);
+        let write = Write {
+            usage: writer.usage,
+            through: self.through.0,
+            queue: writer.queue,
+            tag: self.written,
+            order: writer.order,
+            overlay: None,
+        };
+        let is_written = self.written != 0;
+        match TABLES.write_column(by.usage) {
+            Some(_) => {
+                let By { usage, queue, order } = reader;
+                let read = Read { usage, queue, first: self.first(), last: self.last, order };
+                is_read && read.against_write(now, own).is_some()
+                    || is_written && self.check_write(now, write, own).is_some()
+            }
+            None => is_written && self.check_read(now, write, own).is_some(),
+        }
     }
 
-    fn check_read(&self, now: Now<'_>, write: &Write, usage: Usage, order: Order) -> Option<Conflict> {
+    fn has_conflict(&self, now: Now<'_>, by: (Usage, Order)) -> bool {
+        match TABLES.write_column(by.0) {
+            Some(_) => {
+                self.reads().any(|it| it.against_write(now, by).is_some())
+                    || self.writes().any(|it| self.check_write(now, it, by).is_some())
+            }
+            None => self.writes().any(|it| self.check_read(now, it, by).is_some()),
+        }
+    }
+
+    #[inline]
+    fn writes(&self) -> impl Iterator<Item = Write<'_>> {
+        let By { usage, queue, order } = self.writer;
+        let more = self.more.as_deref();
+        let overlay = more.and_then(|it| it.overlay.as_deref());
+        let (through, tag) = (self.through.0, self.written);
+        let last = (tag != 0).then_some(Write { usage, through, queue, tag, order, overlay });
+        let others = more.map_or(&[][..], |it| &it.writes).iter().map(|(by, through, tag, overlay)| Write {
+            usage: by.usage,
+            through: *through,
+            queue: by.queue,
+            tag: *tag,
+            order: by.order,
+            overlay: overlay.as_deref(),
+        });
+        last.into_iter().chain(others)
+    }
+
+    #[inline]
+    fn reads(&self) -> impl Iterator<Item = Read> {
+        let By { usage, queue, order } = self.reader;
+        let (first, last) = (self.first(), self.last);
+        let own = (last != 0).then_some(Read { usage, queue, first, last, order });
+        own.into_iter().chain(self.more.as_deref().map_or(&[][..], |it| &it.reads).iter().copied())
+    }
+
+    /// The first read of the lane that read last.
+    #[inline]
+    fn first(&self) -> Tag {
+        self.last - Tag::from(self.span)
+    }
+
+    /// A first read that is too long ago is forgotten: the last one stands for it.
+    #[inline]
+    fn set_read(&mut self, first: Tag, last: Tag, by: By) {
+        (self.span, self.last, self.reader) = (u32::try_from(last - first).unwrap_or(0), last, by);
+    }
+
+    /// When it was accessed: what may be named as the earlier access of a conflict.
+    pub(crate) fn tags(&self) -> impl Iterator<Item = Tag> {
+        self.writes().map(|it| it.tag).chain(self.reads().map(|it| it.last))
+    }
+
+    #[inline]
+    fn check_read(&self, now: Now<'_>, write: Write<'_>, (usage, order): (Usage, Order)) -> Option<Conflict> {
         if now.is_apart(write.queue, write.tag) {
             return Some(write.conflict(now, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite));
         }
@@ -106,40 +238,32 @@ impl State {
         {
             return None;
         }
+        if !now.rules.most_recent_reads {
+            return Some(write.conflict(now, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite));
+        }
         // A read in between that happens before this one has been checked in its stead.
         let stage = TABLES.stage(usage);
-        let is_covered = self.reads.iter().filter(|it| it.first > write.tag).any(|it| {
+        let is_covered = self.reads().filter(|it| it.first > write.tag).any(|it| {
             it.happens_before(now, stage, it.first)
                 || now.is_ordered(it.queue, it.first, (it.usage, it.order), (usage, order))
         });
         (!is_covered).then(|| write.conflict(now, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite))
     }
 
-    fn check_write(&self, now: Now<'_>, usage: Usage, order: Order) -> Vec<Conflict> {
-        let stage = TABLES.stage(usage);
-        let mut found = Vec::new();
-        for read in self.reads.iter().filter(|it| it.last != now.tag) {
-            let is_ordered = now.is_ordered(read.queue, read.last, (read.usage, read.order), (usage, order));
-            let is_before = is_ordered || read.happens_before(now, stage, read.last);
-            if !is_before || now.is_apart(read.queue, read.last) {
-                found.push(read.conflict(now));
-            }
-        }
-        for write in self.writes() {
-            let is_fine = write.tag == now.tag
-                || self.has_later_reads(write)
-                || write.is_visible(now, usage)
-                || now.is_ordered(write.queue, write.tag, (write.usage, write.order), (usage, order));
-            if !is_fine || now.is_apart(write.queue, write.tag) {
-                found.push(write.conflict(now, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite));
-            }
-        }
-        found
+    #[inline]
+    fn check_write(&self, now: Now<'_>, write: Write<'_>, (usage, order): (Usage, Order)) -> Option<Conflict> {
+        let is_fine = write.tag == now.tag
+            || self.is_excused(now.rules, write)
+            || write.is_ready(now, usage)
+            || now.is_ordered(write.queue, write.tag, (write.usage, write.order), (usage, order));
+        let is_bad = !is_fine || now.is_apart(write.queue, write.tag);
+        is_bad.then(|| write.conflict(now, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite))
     }
 
     /// Reads since a write have been checked against it; those of its own command have not.
-    fn has_later_reads(&self, write: &Write) -> bool {
-        self.reads.iter().any(|it| it.last > write.tag)
+    #[inline]
+    fn is_excused(&self, rules: Rules, write: Write<'_>) -> bool {
+        rules.visible_writes && self.reads().any(|it| it.last > write.tag)
     }
 
     /// Whether an access to this very range stands between an earlier access of its memory by another name and one
@@ -148,22 +272,24 @@ impl State {
         let prior = conflict.prior;
         let is_written = self.writes().any(|it| it.tag > prior);
         let stage = TABLES.stage(usage);
-        let is_between = |it: &Read| match TABLES.write_column(usage) {
+        let is_between = |it: Read| match TABLES.write_column(usage) {
+            Some(_) if !now.rules.visible_writes => false,
+            None if !now.rules.most_recent_reads => false,
             Some(_) => it.last > prior && TABLES.write_column(conflict.prior_usage).is_some(),
             None => [it.first, it.last].iter().any(|tag| *tag > prior && it.happens_before(now, stage, *tag)),
         };
-        is_written || self.reads.iter().any(is_between)
+        is_written || self.reads().any(is_between)
     }
 
     /// Addresses of other resources at which what is visible through them changes.
     pub(crate) fn cuts(&self) -> impl Iterator<Item = u64> {
-        self.writes().filter_map(|it| it.overlay.as_deref()).flat_map(Overlay::cuts)
+        self.writes().filter_map(|it| it.overlay).flat_map(Overlay::cuts)
     }
 
     /// With what the layout transition of a barrier conflicts: what its first scope does not cover.
     pub(crate) fn check_transition(&self, now: Now<'_>, first: &First) -> Vec<Conflict> {
         let mut found = Vec::new();
-        for read in &self.reads {
+        for read in self.reads() {
             let is_fine = first.carry.has(read.queue, TABLES.stage(read.usage), read.last)
                 || read.happens_before(now, TRANSITION, read.last);
             if !is_fine {
@@ -171,12 +297,13 @@ impl State {
             }
         }
         for write in self.writes() {
-            // Transitions on one queue are in order by themselves.
-            if write.usage == TRANSITION_WRITE && write.queue == now.queue {
+            let is_implicit = write.tag == now.tag || now.rules.ordered_transitions && write.queue == now.queue;
+            if write.usage == TRANSITION_WRITE && is_implicit {
                 continue;
             }
-            let is_fine =
-                self.has_later_reads(write) || write.is_in_scope(now, first) || write.is_available(now, TRANSITION);
+            let is_fine = self.is_excused(now.rules, write)
+                || write.is_in_scope(now, first)
+                || write.is_available(now, TRANSITION);
             if !is_fine {
                 found.push(write.conflict(now, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite));
             }
@@ -185,78 +312,147 @@ impl State {
     }
 
     /// With what presenting conflicts: what the semaphores before it do not cover.
-    pub(crate) fn check_present(&self, carry: &Carry, queue: u8) -> Vec<Conflict> {
+    pub(crate) fn check_present(&self, rules: Rules, carry: &Carry, queue: u8) -> Vec<Conflict> {
         let mut found = Vec::new();
-        for it in self.reads.iter().filter(|it| !carry.has(it.queue, TABLES.stage(it.usage), it.last)) {
+        for it in self.reads().filter(|it| !carry.has(it.queue, TABLES.stage(it.usage), it.last)) {
             found.push(Conflict { kind: HazardKind::PresentAfterRead, prior: it.last, prior_usage: it.usage });
         }
-        let others = self.writes().filter(|it| it.queue != queue);
-        for it in others.filter(|it| self.reads.is_empty() && !carry.has_available(it.queue, it.usage, it.tag)) {
+        let others = self.writes().filter(|it| it.queue != queue && !self.is_excused(rules, *it));
+        for it in others.filter(|it| !carry.has_available(it.queue, it.usage, it.tag)) {
             found.push(Conflict { kind: HazardKind::PresentAfterWrite, prior: it.tag, prior_usage: it.usage });
         }
         found
     }
 
-    /// Whatever comes after the last read of a lane comes after the earlier ones too, unless it only knows the stretch
-    /// of a subpass: inside of one, which began at `from`, the reads before it stay.
-    pub(crate) fn add_read(&mut self, queue: u8, tag: Tag, usage: Usage, order: Order, from: Tag) {
-        let stage = TABLES.stage(usage);
-        let mut read = Read { usage, queue, first: tag, last: tag, order };
-        // A read of the command that wrote says nothing about who may read after that.
-        let written = self.write.as_ref().map_or(0, |it| it.tag);
-        self.reads.retain(|it| {
-            let is_same = it.queue == queue && TABLES.stage(it.usage) == stage && it.last > from;
-            if is_same && it.first > written {
-                read.first = read.first.min(it.first);
-            }
-            !is_same
-        });
-        self.reads.push(read);
+    /// Keeps an access.
+    #[inline]
+    pub(crate) fn add(&mut self, by: By, now: Now<'_>) {
+        match TABLES.write_column(by.usage) {
+            Some(_) => self.add_write(by, now.through, now.tag),
+            None => self.add_read(by, now),
+        }
     }
 
-    pub(crate) fn add_write(&mut self, queue: u8, tag: Tag, usage: Usage, order: Order) {
-        let is_first = self.write.as_ref().is_none_or(|it| it.tag != tag);
-        if is_first {
-            self.reads.clear();
-            self.more_writes.clear();
-            self.write = Some(Write { usage, queue, tag, order, overlay: None });
-        } else if self.writes().all(|it| it.usage != usage) || usage == TRANSITION_WRITE {
-            self.more_writes.push(Write { usage, queue, tag, order, overlay: None });
+    /// Whatever comes after the last read of a lane comes after the earlier ones too, unless it only knows the stretch
+    /// of a subpass: inside of one the reads before it stay, as long as nothing orders them before this one.
+    #[inline]
+    fn add_read(&mut self, by: By, now: Now<'_>) {
+        let tag = now.tag;
+        // The usual case: read again in the same way, with nothing between.
+        if self.more.is_none() && self.reader == by && self.last > now.from && self.first() > self.written {
+            self.set_read(self.first(), tag, by);
+            return;
+        }
+        let stage = TABLES.stage(by.usage);
+        let is_same = |usage: Usage, queue: u8, order: Order, last: Tag| {
+            let is_lane = last != 0 && queue == by.queue && TABLES.stage(usage) == stage;
+            let is_alike = is_lane && order::is_alike((usage, order), (by.usage, by.order));
+            is_alike && (last > now.from || now.clock.has_happened(stage, queue, stage, last))
+        };
+        // A read of the command that wrote says nothing about who may read after that.
+        let written = self.written;
+        let mut first = tag;
+        let mut join = |other: Tag| first = if other > written { first.min(other) } else { first };
+        if let Some(more) = &mut self.more {
+            more.reads.retain(|it| {
+                let is_same = is_same(it.usage, it.queue, it.order, it.last);
+                is_same.then(|| join(it.first));
+                !is_same
+            });
+        }
+        let is_own = is_same(self.reader.usage, self.reader.queue, self.reader.order, self.last);
+        if self.last == 0 || is_own {
+            is_own.then(|| join(self.last - Tag::from(self.span)));
+            self.set_read(first, tag, by);
+        } else {
+            let By { usage, queue, order } = by;
+            let reads = &mut self.more.get_or_insert_default().reads;
+            reads.reserve_exact(1);
+            reads.push(Read { usage, queue, first, last: tag, order });
+        }
+    }
+
+    #[inline]
+    pub(crate) fn add_write(&mut self, by: By, through: ResourceId, tag: Tag) {
+        if self.written != tag {
+            *self = State { written: tag, writer: by, through: Through(through), ..State::default() };
+        } else if self.writes().all(|it| (it.usage, it.through) != (by.usage, through)) || by.usage == TRANSITION_WRITE
+        {
+            self.more.get_or_insert_default().writes.push((by, through, tag, None));
         }
     }
 
     /// The barrier's own write, from which its second scope begins. It is available by itself, so whatever comes after
     /// transitions comes after it.
-    pub(crate) fn add_transition(&mut self, now: Now<'_>, scope: &Expanded) {
-        let mut scope = *scope;
-        scope.dst.add(TRANSITION);
-        self.add_write(now.queue, now.tag, TRANSITION_WRITE, Order::None);
-        if let Some(write) = self.more_writes.last_mut().or(self.write.as_mut()) {
-            write.overlay(now, &scope);
-        }
+    pub(crate) fn add_transition(&mut self, now: Now<'_>, scope: &Expanded, shared: &mut Shared) {
+        self.add_write(By { usage: TRANSITION_WRITE, queue: now.queue, order: Order::None }, now.through, now.tag);
+        let more = self.more.get_or_insert_default();
+        let overlay = more.writes.last_mut().map_or(&mut more.overlay, |it| &mut it.3);
+        shared.change(overlay, |it| {
+            it.add(now, scope);
+            it.add_itself(now);
+        });
     }
 
     /// If the last write is a layout transition that happens now, a second scope gets it.
-    pub(crate) fn share_transition(&mut self, now: Now<'_>, scope: &Expanded) {
-        for write in self.write.iter_mut().chain(&mut self.more_writes) {
-            if write.usage == TRANSITION_WRITE && write.tag == now.tag {
-                write.overlay(now, scope);
-            }
-        }
+    pub(crate) fn share_transition(&mut self, now: Now<'_>, scope: &Expanded, shared: &mut Shared) {
+        self.overlay_where(now, scope, shared, |it| it.usage == TRANSITION_WRITE && it.tag == now.tag);
     }
 
     /// A dependency on the resource: if its first scope has the last write, its second scope, which is now, gets it.
-    pub(crate) fn depend(&mut self, now: Now<'_>, first: &First, scope: &Expanded) {
-        for write in self.write.iter_mut().chain(&mut self.more_writes) {
-            if write.is_in_scope(now, first) {
-                write.overlay(now, scope);
+    pub(crate) fn depend(&mut self, now: Now<'_>, first: &First, scope: &Expanded, shared: &mut Shared) {
+        self.overlay_where(now, scope, shared, |it| it.is_in_scope(now, first));
+    }
+
+    /// A second scope gets some of the writes.
+    fn overlay_where(
+        &mut self,
+        now: Now<'_>,
+        scope: &Expanded,
+        shared: &mut Shared,
+        is_wanted: impl Fn(Write<'_>) -> bool,
+    ) {
+        if self.more.as_ref().is_none_or(|it| it.writes.is_empty()) {
+            if self.writes().any(is_wanted) {
+                shared.change(&mut self.more.get_or_insert_default().overlay, |it| it.add(now, scope));
             }
+            return;
         }
+        let wanted: Vec<bool> = self.writes().map(is_wanted).collect();
+        let more = self.more.get_or_insert_default();
+        let overlays = Some(&mut more.overlay).into_iter().chain(more.writes.iter_mut().map(|it| &mut it.3));
+        for (overlay, _) in overlays.zip(wanted).filter(|it| it.1) {
+            shared.change(overlay, |it| it.add(now, scope));
+        }
+    }
+}
+
+/// Ranges to which one dependency does the same share what it did.
+#[derive(Default)]
+pub(crate) struct Shared {
+    last: Option<(Option<Arc<Overlay>>, Arc<Overlay>)>,
+}
+
+impl Shared {
+    fn change(&mut self, overlay: &mut Option<Arc<Overlay>>, change: impl FnOnce(&mut Overlay)) {
+        let is_same = |old: &Option<Arc<Overlay>>| match (old, &*overlay) {
+            (None, None) => true,
+            (Some(old), Some(own)) => Arc::ptr_eq(old, own),
+            _ => false,
+        };
+        if let Some((_, new)) = self.last.as_ref().filter(|it| is_same(&it.0)) {
+            *overlay = Some(Arc::clone(new));
+            return;
+        }
+        let old = overlay.clone();
+        change(Arc::make_mut(overlay.get_or_insert_default()));
+        self.last = overlay.clone().map(|new| (old, new));
     }
 }
 
 impl Now<'_> {
     /// Whether rendering itself orders two accesses.
+    #[inline]
     fn is_ordered(&self, queue: u8, tag: Tag, prior: (Usage, Order), own: (Usage, Order)) -> bool {
         let is_inside = self.instance.is_some_and(|begin| tag > begin) && queue == self.queue;
         is_inside && order::is_ordered(prior, own)
@@ -269,6 +465,7 @@ impl Now<'_> {
     }
 
     /// Whether an access lies in a subpass that nothing orders before this one.
+    #[inline]
     fn is_apart(&self, queue: u8, tag: Tag) -> bool {
         queue == self.queue && self.apart.iter().any(|(begin, end)| *begin < tag && tag <= *end)
     }
@@ -280,29 +477,36 @@ impl Now<'_> {
     }
 }
 
-impl Write {
-    /// The second scope of a dependency that has this write in its first.
-    fn overlay(&mut self, now: Now<'_>, scope: &Expanded) {
-        self.overlay.get_or_insert_default().add(now, scope);
-    }
-
+impl Write<'_> {
+    #[inline]
     fn is_visible(&self, now: Now<'_>, usage: Usage) -> bool {
         now.clock.is_visible(usage, self.queue, self.usage, self.tag)
-            || self.overlay.as_ref().is_some_and(|it| it.is_visible(now, usage))
+            || self.overlay.is_some_and(|it| it.is_visible(now, usage))
+    }
+
+    /// Whether another write may come after it.
+    #[inline]
+    fn is_ready(&self, now: Now<'_>, usage: Usage) -> bool {
+        match now.rules.visible_writes {
+            true => self.is_visible(now, usage),
+            false => self.is_available(now, TABLES.stage(usage)),
+        }
     }
 
     /// Whether it is available to a stage by what came before.
     fn is_available(&self, now: Now<'_>, stage: Stage) -> bool {
         now.clock.is_available(stage, self.queue, self.usage, self.tag)
-            || self.overlay.as_ref().is_some_and(|it| it.is_available(now, stage))
+            || self.overlay.is_some_and(|it| it.is_available(now, stage))
     }
 
     /// Whether the first scope of a dependency on this range has this write.
     fn is_in_scope(&self, now: Now<'_>, first: &First) -> bool {
-        let is_direct = now.name == Name::Own && first.own.has_available(self.queue, self.usage, self.tag);
+        let is_own = |it: &&(ResourceId, Carry)| it.0 == self.through;
+        let has = |it: &(ResourceId, Carry)| it.1.has_available(self.queue, self.usage, self.tag);
+        let is_direct = now.name == Name::Own && first.own.iter().filter(is_own).any(has);
         is_direct
             || first.carry.has_available(self.queue, self.usage, self.tag)
-            || self.overlay.as_ref().is_some_and(|it| it.reaches(now, first))
+            || self.overlay.is_some_and(|it| it.reaches(now, first))
     }
 
     fn conflict(&self, now: Now<'_>, after: HazardKind, racing: HazardKind) -> Conflict {
@@ -313,6 +517,18 @@ impl Write {
 }
 
 impl Read {
+    /// The conflict of a write with this read, if there is one.
+    #[inline]
+    fn against_write(&self, now: Now<'_>, (usage, order): (Usage, Order)) -> Option<Conflict> {
+        if self.last == now.tag {
+            return None;
+        }
+        let is_ordered = now.is_ordered(self.queue, self.last, (self.usage, self.order), (usage, order));
+        let is_before = is_ordered || self.happens_before(now, TABLES.stage(usage), self.last);
+        (!is_before || now.is_apart(self.queue, self.last)).then(|| self.conflict(now))
+    }
+
+    #[inline]
     fn happens_before(&self, now: Now<'_>, stage: Stage, tag: Tag) -> bool {
         now.clock.has_happened(stage, self.queue, TABLES.stage(self.usage), tag)
     }

@@ -13,8 +13,15 @@ use lavascope_program::{Area, Components, Image, ImageRegion, Region, Subresourc
 /// The texels of an image.
 pub(crate) struct Texels {
     levels: Vec<Level>,
+    /// Bits of all aspects.
+    aspects: u32,
+    /// Whether color stands for all of them.
+    has_planes: bool,
+    mips: u32,
     layers: u32,
     size: u64,
+    /// Whether every address is one of a texel.
+    is_dense: bool,
 }
 
 /// One mip level of one aspect, or of one plane.
@@ -29,6 +36,8 @@ struct Level {
     unit: u64,
     layout: SubresourceLayout,
 }
+
+const PLANES: u32 = ImageAspectFlags::PLANE_0.0 | ImageAspectFlags::PLANE_1.0 | ImageAspectFlags::PLANE_2.0;
 
 /// One aspect of an image, or one of its planes.
 #[derive(Clone, Copy)]
@@ -57,7 +66,10 @@ impl Texels {
                 levels.iter().map(|it| it.whole(image.layers.saturating_sub(1)).end).max().unwrap_or(0)
             }
         };
-        Texels { levels, layers: image.layers, size }
+        let is_dense = !matches!(image.tiling, Tiling::Pitched(_));
+        let has_planes = aspects.iter().all(|it| it.bit & PLANES != 0);
+        let aspects = aspects.iter().fold(0, |all, it| all | it.bit);
+        Texels { levels, aspects, has_planes, mips: image.mips, layers: image.layers, size, is_dense }
     }
 
     /// How many addresses there are.
@@ -67,11 +79,26 @@ impl Texels {
 
     /// The addresses of a part.
     pub(crate) fn ranges(&self, region: &ImageRegion) -> Vec<Range<u64>> {
-        let mut found: Vec<Range<u64>> = Vec::new();
-        let mut add = |range: Range<u64>| match found.last_mut() {
-            _ if range.is_empty() => {}
-            Some(last) if last.end == range.start => last.end = range.end,
-            _ => found.push(range),
+        let mut found = Vec::new();
+        self.each_range(region, &mut |it| found.push(it));
+        found
+    }
+
+    pub(crate) fn each_range(&self, region: &ImageRegion, each: &mut impl FnMut(Range<u64>)) {
+        if self.is_whole(region) {
+            each(0..self.size);
+            return;
+        }
+        let mut last = 0..0;
+        let mut add = |range: Range<u64>| match range {
+            range if range.is_empty() => {}
+            range if last.end == range.start && !last.is_empty() => last.end = range.end,
+            range => {
+                let done = std::mem::replace(&mut last, range);
+                if !done.is_empty() {
+                    each(done);
+                }
+            }
         };
         let is_meant = |it: &&Level| it.aspect.is_in(region.aspects) && region.mips.contains(&it.mip);
         for level in self.levels.iter().filter(is_meant) {
@@ -80,7 +107,22 @@ impl Texels {
                 level.ranges(layer, &blocks, &mut add);
             }
         }
-        found
+        if !last.is_empty() {
+            each(last);
+        }
+    }
+
+    /// Whether a region is all of the image, and that is one range.
+    #[inline]
+    pub(crate) fn is_whole(&self, region: &ImageRegion) -> bool {
+        let ends = |it: &Range<u32>, end: u32| it.start == 0 && it.end >= end;
+        self.is_dense
+            && self.size != 0
+            && region.area.is_none()
+            && ends(&region.mips, self.mips)
+            && ends(&region.layers, self.layers)
+            && (region.aspects & self.aspects == self.aspects
+                || self.has_planes && region.aspects & ImageAspectFlags::COLOR.0 != 0)
     }
 
     /// What addresses are in the words of the API: a region for each row, slice or subresource.
@@ -260,7 +302,6 @@ impl Aspect {
 
     /// The color of an image with planes is all of them.
     fn is_in(&self, mask: u32) -> bool {
-        const PLANES: u32 = ImageAspectFlags::PLANE_0.0 | ImageAspectFlags::PLANE_1.0 | ImageAspectFlags::PLANE_2.0;
         let is_color = mask & ImageAspectFlags::COLOR.0 != 0 && self.bit & PLANES != 0;
         mask & self.bit != 0 || is_color
     }

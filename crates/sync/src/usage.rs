@@ -3,7 +3,6 @@
 //! A *stage* is one bit of `VkPipelineStageFlags2` that stands for no others, or one of ours: those in
 //! which layout transitions and presentation happen. A *usage* is a stage together with one access that it can make.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use lavascope_abi::desc::SyncStage;
@@ -27,6 +26,9 @@ pub(crate) struct Usages(pub(crate) [u64; USAGE_WORDS]);
 
 pub(crate) const USAGE_WORDS: usize = 4;
 
+/// Room for a cell per stage, or per usage that writes.
+pub(crate) const COLUMNS: usize = 40;
+
 /// The stage of layout transitions.
 pub(crate) const TRANSITION: Stage = Stage(0);
 /// What a layout transition does: it reads and writes, and counts as a write.
@@ -43,8 +45,8 @@ pub(crate) struct Tables {
     pub(crate) usages: Vec<UsageDesc>,
     /// Usages that write, in order: columns of the tables of writes.
     pub(crate) writes: Vec<Usage>,
-    /// Usages by the bits of stage and access.
-    by_bits: HashMap<(u64, u64), Usage>,
+    /// Usages by the numbers of the bits of stage and access.
+    by_bits: Vec<Option<Usage>>,
 }
 
 pub(crate) struct StageDesc {
@@ -85,7 +87,7 @@ impl Tables {
         let is_single = |it: &&SyncStage| it.stage != 0 && it.equivalent == 0 && it.stage & GROUP_STAGES == 0;
         stages.extend(SYNC_STAGES.iter().filter(is_single).map(|it| stage(it.stage, it.queues)));
         assert!(stages.len() <= 64, "a set of stages is one word");
-        let mut tables = Tables { stages, usages: Vec::new(), writes: Vec::new(), by_bits: HashMap::new() };
+        let mut tables = Tables { stages, usages: Vec::new(), writes: Vec::new(), by_bits: vec![None; 64 * 64] };
         tables.add_usages();
         tables.order_stages();
         tables
@@ -106,6 +108,7 @@ impl Tables {
             }
         }
         assert!(self.usages.len() <= USAGE_WORDS * 64, "a set of usages has room for all");
+        assert!(self.stages.len().max(self.writes.len()) <= COLUMNS, "a row has room for all");
     }
 
     fn add_usage(&mut self, stage: Stage, access: u64, is_write: bool) {
@@ -114,7 +117,7 @@ impl Tables {
         self.writes.extend(is_write.then_some(usage));
         self.stages[usize::from(stage.0)].usages.add(usage);
         if access != 0 {
-            self.by_bits.insert((self.stages[usize::from(stage.0)].bit, access), usage);
+            self.by_bits[place(self.stages[usize::from(stage.0)].bit, access)] = Some(usage);
         }
         self.usages.push(UsageDesc { stage, access, write });
     }
@@ -156,18 +159,32 @@ impl Tables {
         found
     }
 
+    #[inline]
     pub(crate) fn stage(&self, usage: Usage) -> Stage {
         self.usages[usize::from(usage.0)].stage
     }
 
+    #[inline]
     pub(crate) fn write_column(&self, usage: Usage) -> Option<usize> {
         self.usages[usize::from(usage.0)].write.map(usize::from)
     }
 
-    /// The usage of an access, if the stage can make it.
-    pub(crate) fn usage(&self, stage: u64, access: u64) -> Option<Usage> {
-        self.by_bits.get(&(stage, access)).copied()
+    /// The columns of those among some usages that write, as bits.
+    pub(crate) fn write_columns(&self, usages: Usages) -> u64 {
+        let writes = self.writes.iter().enumerate().filter(|it| usages.has(*it.1));
+        writes.fold(0, |all, it| all | 1 << it.0)
     }
+
+    /// The usage of an access, if the stage can make it.
+    #[inline]
+    pub(crate) fn usage(&self, stage: u64, access: u64) -> Option<Usage> {
+        let is_one_each = stage.is_power_of_two() && access.is_power_of_two();
+        is_one_each.then(|| self.by_bits[place(stage, access)]).flatten()
+    }
+}
+
+fn place(stage: u64, access: u64) -> usize {
+    (stage.trailing_zeros() * 64 + access.trailing_zeros()) as usize
 }
 
 /// The bits that a mask of stages stands for, groups taken apart. `ALL_COMMANDS` is not among them: what it stands
@@ -285,6 +302,58 @@ mod tests {
         for it in SYNC_ACCESSES.iter().filter(|it| it.access != 0).filter(is_single) {
             assert!(TABLES.usages.iter().any(|usage| usage.access == it.access), "{} has a stage", it.name);
         }
+    }
+
+    /// What shaders of a stage can do; each is a usage of its own.
+    const SHADER: [&str; 5] = [
+        "ACCELERATION_STRUCTURE_READ_BIT_KHR",
+        "SHADER_SAMPLED_READ_BIT",
+        "SHADER_STORAGE_READ_BIT",
+        "SHADER_STORAGE_WRITE_BIT",
+        "UNIFORM_READ_BIT",
+    ];
+
+    fn usages_of(stage: PipelineStageFlags2) -> Vec<&'static str> {
+        let stage = TABLES.stages_of_bits(stage.0).iter().next().expect("a stage");
+        let name = |it: Usage| {
+            let access = TABLES.usages[usize::from(it.0)].access;
+            let own = SYNC_ACCESSES.iter().find(|it| it.access == access).expect("an access");
+            own.name.strip_prefix("VK_ACCESS_2_").expect("an access of version 2")
+        };
+        TABLES.stages[usize::from(stage.0)].usages.iter().map(name).collect()
+    }
+
+    #[test]
+    fn every_shader_stage_has_the_usages_of_shaders() {
+        use PipelineStageFlags2 as Stage;
+        for stage in [
+            Stage::VERTEX_SHADER,
+            Stage::TESSELLATION_CONTROL_SHADER,
+            Stage::TESSELLATION_EVALUATION_SHADER,
+            Stage::GEOMETRY_SHADER,
+            Stage::TASK_SHADER_EXT,
+            Stage::MESH_SHADER_EXT,
+            Stage::FRAGMENT_SHADER,
+            Stage::COMPUTE_SHADER,
+            Stage::RAY_TRACING_SHADER_KHR,
+        ] {
+            let usages = usages_of(stage);
+            for name in SHADER {
+                assert!(usages.contains(&name), "{:#x} lacks {name}: {usages:?}", stage.0);
+            }
+            // A group of accesses is no usage.
+            assert!(!usages.contains(&"SHADER_READ_BIT") && !usages.contains(&"SHADER_WRITE_BIT"), "{usages:?}");
+            let has_attachments = usages.contains(&"INPUT_ATTACHMENT_READ_BIT");
+            assert_eq!(has_attachments, stage == Stage::FRAGMENT_SHADER, "{usages:?}");
+        }
+    }
+
+    #[test]
+    fn transform_feedback_has_its_three_usages() {
+        let mut usages = usages_of(PipelineStageFlags2::TRANSFORM_FEEDBACK_EXT);
+        usages.sort_unstable();
+        let names = ["COUNTER_READ_BIT_EXT", "COUNTER_WRITE_BIT_EXT", "WRITE_BIT_EXT"];
+        assert_eq!(usages, names.map(|it| format!("TRANSFORM_FEEDBACK_{it}")));
     }
 
     #[test]

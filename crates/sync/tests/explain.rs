@@ -133,8 +133,12 @@ fn fixes(kinds: Kinds, count: u64) -> (usize, usize, BTreeMap<String, usize>) {
 #[test]
 fn most_hazards_have_a_verified_fix() {
     for kinds in [Kinds::BARRIERS, Kinds::STAGE_ONE, Kinds::ALL] {
-        let (hazards, fixed, _) = fixes(kinds, 150);
-        assert!(fixed * 100 >= hazards * 98, "{fixed} of {hazards}");
+        let (hazards, fixed, without) = fixes(kinds, 150);
+        // Inside of an instance without dependencies of its own nothing can be put.
+        let inside =
+            without.iter().filter(|it| it.0.contains("where no barrier may stand")).map(|it| it.1).sum::<usize>();
+        assert!(inside * 10 < hazards, "{inside} of {hazards}");
+        assert!(fixed * 100 >= (hazards - inside) * 98, "{fixed} of {hazards}");
     }
 }
 
@@ -505,14 +509,13 @@ fn the_text_of_a_semaphore_waited_for_too_late() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(
         lines[5],
-        "  semaphore wait before batch 0 of step 1 [VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT => \
+        "  semaphore wait of batch 0 of step 1 [VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT => \
          VK_PIPELINE_STAGE_2_FRAGMENT_SHADER_BIT]: has the earlier access and orders it before \
          VK_PIPELINE_STAGE_2_FRAGMENT_SHADER_BIT, but VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT does not wait for it"
     );
     assert_eq!(
         lines[6],
-        "Fix (verified): add VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT to the stageMask of the wait of the semaphore: \
-         signal 0 of batch 0 of step 0, wait 0 of batch 0 of step 1"
+        "Fix (verified): add VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT to the stageMask of wait 0 of batch 0 of step 1"
     );
 }
 
@@ -578,7 +581,7 @@ fn faults_have_names_and_say_what_to_do() {
         let text = std::fs::read_to_string(path).expect("a text");
         let program = lavascope_scenario::parse(&text).expect("a scenario").program;
         let all = report(&program, &Numbers(&program));
-        all.iter().for_each(|it| assert!(it.no_fix.is_some() && !it.explanation.is_empty(), "{it:?}"));
+        all.iter().for_each(|it| assert!(!it.fixes.is_empty() && !it.explanation.is_empty(), "{it:?}"));
         all.iter().map(|it| it.code.0.clone().into_owned()).collect::<Vec<_>>()
     };
     let of_buffer = "UNASSIGNED-VkBufferMemoryBarrier-buffer-00004";

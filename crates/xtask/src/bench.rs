@@ -8,8 +8,12 @@ use lavascope_bench::Entry;
 use crate::process::{self, cargo};
 
 /// The bench binaries: package and target.
-const BENCHES: &[(&str, &str)] =
-    &[("lavascope-marshal", "pack"), ("lavascope-layer", "overhead"), ("lavascope-sync", "engine")];
+const BENCHES: &[(&str, &str)] = &[
+    ("lavascope-marshal", "pack"),
+    ("lavascope-layer", "overhead"),
+    ("lavascope-spirv", "reflect"),
+    ("lavascope-sync", "engine"),
+];
 
 pub(crate) fn run(root: &Path, json: Option<&Path>, instructions: bool, filter: Option<&str>) -> Result<()> {
     let mut entries = Vec::new();

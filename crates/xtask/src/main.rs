@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod bless;
 mod codegen;
 mod demo;
 mod fresh;
@@ -57,6 +58,8 @@ enum Command {
     Shaders,
     /// Check the rules of the house.
     Tidy,
+    /// Write anew what tests compare with; read the difference before committing it.
+    Bless,
     /// Measure, and compare with the limits.
     Bench {
         /// Write the entries as JSON.
@@ -109,6 +112,7 @@ fn main() -> Result<()> {
         Command::Codegen { check } => codegen::run(&root, check),
         Command::Shaders => shaders::run(&root),
         Command::Tidy => run_tidy(&root),
+        Command::Bless => bless::run(&root),
         Command::Bench { json, instructions, filter } => {
             bench::run(&root, json.as_deref(), instructions, filter.as_deref())
         }

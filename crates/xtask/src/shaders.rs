@@ -1,6 +1,6 @@
-//! Compiling the shaders of the samples into the files that their crate includes.
+//! Compiling the shaders of the samples, and those that tests reflect on, into the files beside them.
 //!
-//! Absent on purpose: a check for freshness. The samples have a test that needs no compiler.
+//! Absent on purpose: a check for freshness. Both crates have a test that needs no compiler.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,9 @@ use anyhow::{Context, Result, ensure};
 
 use crate::process;
 
-const FOLDER: &str = "crates/samples/shaders";
+/// Folders, and the environment that their shaders are for.
+const FOLDERS: &[(&str, &str)] =
+    &[("crates/samples/shaders", "vulkan1.2"), ("crates/spirv/tests/shaders", "vulkan1.3")];
 const COMPILER: &str = "glslangValidator";
 
 pub(crate) fn run(root: &Path) -> Result<()> {
@@ -16,22 +18,30 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         process::exists(COMPILER, "--version"),
         "`{COMPILER}` is not there: on Debian and Ubuntu `apt-get install glslang-tools` brings it"
     );
-    let folder = root.join(FOLDER);
-    let (compiled, sources): (Vec<PathBuf>, Vec<PathBuf>) = list(&folder)?.into_iter().partition(|it| is_compiled(it));
+    for (folder, environment) in FOLDERS {
+        compile_all(&root.join(folder), environment)?;
+    }
+    Ok(())
+}
+
+fn compile_all(folder: &Path, environment: &str) -> Result<()> {
+    let (compiled, sources): (Vec<PathBuf>, Vec<PathBuf>) = list(folder)?.into_iter().partition(|it| is_compiled(it));
     for source in &sources {
-        compile(&folder, &file_name(source))?;
+        compile(folder, &file_name(source), environment)?;
     }
     for orphan in compiled.iter().filter(|it| !sources.contains(&it.with_extension(""))) {
         std::fs::remove_file(orphan).with_context(|| format!("{} cannot be removed", orphan.display()))?;
     }
-    println!("{} shaders", sources.len());
+    println!("{} shaders in {}", sources.len(), folder.display());
     Ok(())
 }
 
-/// With the source text inside (`-g`), and by its bare name, so that no path of this machine gets in.
-fn compile(folder: &Path, source: &str) -> Result<()> {
+/// With the source text inside, and by its bare name, so that no path of this machine gets in.
+fn compile(folder: &Path, source: &str, environment: &str) -> Result<()> {
     let target = format!("{source}.spv");
-    process::run(folder, COMPILER, &["-V", "--quiet", "--target-env", "vulkan1.2", "-g", "-o", &target, source])
+    // Lines are told by `OpLine`, or by `NonSemantic.Shader.DebugInfo.100` where the name asks for it.
+    let debug = if source.contains("_debuginfo.") { "-gVS" } else { "-g" };
+    process::run(folder, COMPILER, &["-V", "--quiet", "--target-env", environment, debug, "-o", &target, source])
 }
 
 fn list(folder: &Path) -> Result<Vec<PathBuf>> {

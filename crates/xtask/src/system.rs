@@ -40,6 +40,7 @@ const TESTS: &[Need] = &[
         is_there: || is_on_path("vulkaninfo") && is_on_path("vkcube"),
     },
     Need { what: "an X server without a screen", package: "xvfb", is_there: || is_on_path("Xvfb") },
+    Need { what: "the validator of SPIR-V", package: "spirv-tools", is_there: || is_on_path("spirv-val") },
     Need { what: "valgrind", package: "valgrind", is_there: || is_on_path("valgrind") },
     Need {
         what: "the Khronos layer",

@@ -12,7 +12,7 @@ use lavascope_base::nearest;
 use super::Outcome;
 use crate::catalog::{Catalog, Item, enum_of};
 use crate::describe::{self, FieldInfo};
-use crate::generated::{NULL_DRIVER_VERDICTS, RECORD_VERDICTS};
+use crate::generated::{NULL_DRIVER_VERDICTS, RECORD_VERDICTS, STATE_VERDICTS};
 use crate::text::{self, Paint, columns};
 
 /// More names than this are counted instead of shown; `--json` has them all.
@@ -54,6 +54,8 @@ fn verdicts(name: &str) -> Vec<(&'static str, String)> {
         verdicts.push(("layer", "shim".to_owned()));
         let at = NULL_DRIVER_VERDICTS.binary_search_by_key(&name, |it| it.0);
         verdicts.push(("null driver", at.map_or("accepted", |at| NULL_DRIVER_VERDICTS[at].1).to_owned()));
+        let at = STATE_VERDICTS.binary_search_by_key(&name, |it| it.0);
+        verdicts.push(("state", at.map_or("by hand", |at| STATE_VERDICTS[at].1).to_owned()));
     }
     verdicts
 }

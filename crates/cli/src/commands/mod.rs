@@ -1,9 +1,11 @@
 //! The commands, one file each.
 
 pub(crate) mod api;
+pub(crate) mod check;
 pub(crate) mod doctor;
 pub(crate) mod doctor_probe;
 pub(crate) mod env;
+pub(crate) mod explain;
 pub(crate) mod layer;
 pub(crate) mod run;
 mod setup;

@@ -7,6 +7,7 @@ mod child;
 mod lifetimes;
 mod messages;
 mod objects;
+mod order;
 mod proc_addr;
 mod threads;
 mod world;

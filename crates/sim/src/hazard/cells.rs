@@ -116,6 +116,13 @@ impl<'p> Cells<'p> {
         cells.into_iter().map(|it| self.number(it)).collect()
     }
 
+    /// A resource and those that are the same one under another name.
+    pub(super) fn compatible(&self, resource: ResourceId) -> Vec<ResourceId> {
+        let first = first_alias(self.program, resource);
+        let all = (0..self.program.resources.len() as u32).map(ResourceId);
+        all.filter(|it| first_alias(self.program, *it) == first).collect()
+    }
+
     /// For each cell the others that may be the same memory without being the same cell.
     pub(super) fn aliases(&self) -> Vec<Vec<u32>> {
         let may_share = |it: &Resource| (it.binding.is_some() || it.is_sparse) && is_opaque(it);

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use lavascope_program::{Barrier, Command, Dependency, Place, Program, RasterOrder, SetEvent, Step, WaitEvents, What};
 
-use super::{cells::Cell, oracle::Outcome};
+use super::{cells::Cell, census_shapes::shapes, oracle::Outcome};
 
 /// How many programs have each thing at least once.
 #[derive(Clone, Debug, Default)]
@@ -20,38 +20,58 @@ pub struct Census {
 pub const THINGS: &[&str] = &[
     "acquire",
     "action",
+    "aliased buffers",
+    "aliased images",
     "barrier 1",
     "barrier 2",
+    "color write mask",
+    "compatible aliases",
     "component mask",
+    "depth resolve",
     "destroy",
     "device idle",
     "execute",
+    "execute in a pass",
+    "execute in rendering",
     "fence reset",
     "fence wait",
     "global dependency",
     "host access",
     "host event",
+    "host event waited for",
     "host signal",
     "host timeline wait",
+    "linear alias",
+    "load none",
+    "multiview",
+    "optimal alias",
+    "ordered input",
     "ownership transfer",
+    "ownership transfer 1",
+    "ownership transfer back",
     "present",
     "queue idle",
     "raster order",
     "render pass",
     "rendering",
     "rendering resumed",
+    "rendering resumed elsewhere",
     "reset event",
     "resolve",
     "resource dependency",
     "resubmission",
+    "resubmission elsewhere",
     "set event 1",
     "set event 2",
     "several batches",
     "several queues",
     "shared memory",
     "signal",
+    "storage write in a pass",
+    "store none",
     "subpass barrier",
     "timeline",
+    "three subpasses",
     "transition",
     "two subpasses",
     "wait",
@@ -69,6 +89,7 @@ impl Census {
         program.steps.iter().for_each(|it| step_things(it, &mut things));
         program.command_buffers.iter().flat_map(|it| &it.commands).for_each(|it| command_things(it, &mut things));
         program_things(program, &mut things);
+        shapes(program, &mut things);
         for verdict in &outcome.verdicts {
             things.extend(verdict.partners.iter().map(|it| it.kind.short()));
             if matches!(verdict.at, Place::Step(_)) {

@@ -12,7 +12,7 @@ use super::{
     machine::Machine,
     masks::{self, EVERY_STAGE, TRANSITION},
     rendering::Instance,
-    trace::{Accesses, Dependency, END, Line, Op, Role, Scope, Time, Transfer},
+    trace::{Accesses, Dependency, END, Line, Op, Part, Role, Scope, Time, Transfer},
 };
 
 /// Where commands are executed.
@@ -36,6 +36,30 @@ pub(super) struct EventState {
 struct Stages {
     first: u64,
     second: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Version {
+    One,
+    Two,
+}
+
+/// Elements of a command that are one dependency: all in version 1, each for itself in version 2.
+#[derive(Clone, Copy)]
+struct Elements<'e> {
+    version: Version,
+    elements: &'e [Element],
+    first_index: usize,
+}
+
+impl<'e> Elements<'e> {
+    fn united(elements: &'e [Element]) -> Elements<'e> {
+        Elements { version: Version::One, elements, first_index: 0 }
+    }
+
+    fn single(element: &'e Element, first_index: usize) -> Elements<'e> {
+        Elements { version: Version::Two, elements: std::slice::from_ref(element), first_index }
+    }
 }
 
 /// Which half of a transfer a queue executes.
@@ -118,13 +142,13 @@ impl<'p> Machine<'p> {
             Barrier::One { src_stages, dst_stages, dependencies } => {
                 let stages = Stages { first: *src_stages, second: *dst_stages };
                 let first = vec![self.first_scope(environment, time, stages.first)];
-                self.dependency(environment, (place, time), first, stages, dependencies, 0);
+                self.dependency(environment, (place, time), first, stages, Elements::united(dependencies));
             }
             Barrier::Two { dependencies } => {
                 for (index, element) in dependencies.iter().enumerate() {
                     let stages = stages_of(element);
                     let first = vec![self.first_scope(environment, time, stages.first)];
-                    self.dependency(environment, (place, time), first, stages, std::slice::from_ref(element), index);
+                    self.dependency(environment, (place, time), first, stages, Elements::single(element, index));
                 }
             }
         }
@@ -144,39 +168,43 @@ impl<'p> Machine<'p> {
         (place, time): (&Place, Time),
         first: Vec<Scope>,
         stages: Stages,
-        elements: &[Element],
-        first_index: usize,
+        elements: Elements<'_>,
     ) {
+        let Elements { version, elements, first_index } = elements;
         let flags = self.queue_flags(environment.queue);
         let second =
             Scope { line: environment.line(), from: time, to: END, stages: masks::second_scope(stages.second, flags) };
         let shared = Dependency { first, second, available: Vec::new(), visible: Vec::new() };
-        let is_alone = elements.len() == 1 && self.target(environment.queue, &elements[0].what).1 != Half::Neither;
+        let is_alone = version == Version::Two && self.target(environment.queue, &elements[0].what).1 != Half::Neither;
         let common = (!is_alone).then(|| self.add_inside(environment, shared.clone()));
         for (index, element) in elements.iter().enumerate() {
             let (target, half) = self.target(environment.queue, &element.what);
-            let cells = target.map(|(resource, region)| self.cells.numbers(resource, region));
+            let part = target.map(|(resource, region)| Part {
+                cells: self.cells.numbers(resource, region),
+                through: self.cells.compatible(resource),
+            });
             let accesses = |stages: u64, access: u64| Accesses::Some {
                 stages: masks::expand_stages(stages, flags),
                 access: masks::expand_access(access),
-                cells: cells.clone(),
+                cells: part.clone(),
             };
             let available = accesses(stages.first, element.scope.src_access);
             let visible = accesses(stages.second, element.scope.dst_access);
-            let number = match (half, common) {
-                (Half::Neither, Some(number)) => {
-                    self.trace.dependencies[number].available.push(available);
-                    self.trace.dependencies[number].visible.push(visible);
+            let number = match common {
+                Some(number) => {
+                    let dependency = &mut self.trace.dependencies[number];
+                    dependency.available.extend(Some(available).filter(|_| half != Half::Acquire));
+                    dependency.visible.extend(Some(visible).filter(|_| half != Half::Release));
                     number
                 }
-                _ => self.add_inside(environment, half_of_transfer(&shared, half, available, visible)),
+                None => self.add_inside(environment, half_of_transfer(&shared, half, available, visible)),
             };
             if let (What::Ownership { resource, ownership, .. }, true) = (&element.what, half != Half::Neither) {
                 self.trace.transfers.push(Transfer {
                     time,
                     place: place.clone(),
                     resource: *resource,
-                    cells: cells.clone().unwrap_or_default(),
+                    cells: part.as_ref().map_or(Vec::new(), |it| it.cells.clone()),
                     ownership: *ownership,
                     is_release: half == Half::Release,
                 });
@@ -184,7 +212,8 @@ impl<'p> Machine<'p> {
             let is_access = half != Half::Neither || is_transition(&element.what);
             if let Some((resource, _)) = target.filter(|_| is_access) {
                 let index = first_index + index;
-                let op = transition(environment, (place, time), index, resource, cells.unwrap_or_default());
+                let op =
+                    transition(environment, (place, time), index, resource, part.map_or(Vec::new(), |it| it.cells));
                 self.trace.ops.push(Op { role: Role::Transition { after: vec![number], before: vec![number] }, ..op });
             }
         }
@@ -239,7 +268,7 @@ impl<'p> Machine<'p> {
                 let stages = Stages { first: *src_stages, second: *dst_stages };
                 let scopes = events.iter().filter_map(|it| self.event_scope(environment, *it, None, *src_stages));
                 let first = scopes.collect();
-                self.dependency(environment, (place, time), first, stages, dependencies, 0);
+                self.dependency(environment, (place, time), first, stages, Elements::united(dependencies));
             }
             WaitEvents::Two { events } => {
                 let mut index = 0;
@@ -248,8 +277,7 @@ impl<'p> Machine<'p> {
                         let stages = stages_of(element);
                         let scope = self.event_scope(environment, *event, Some(stages.first), stages.first);
                         let first = scope.into_iter().collect();
-                        let elements = std::slice::from_ref(element);
-                        self.dependency(environment, (place, time), first, stages, elements, index);
+                        self.dependency(environment, (place, time), first, stages, Elements::single(element, index));
                         index += 1;
                     }
                 }
@@ -301,7 +329,7 @@ pub(super) fn transition(
     }
 }
 
-/// A release comes before nothing on its queue, an acquire after nothing: only all commands include them.
+/// In version 2 a release comes before nothing on its queue, an acquire after nothing: only all commands include them.
 fn half_of_transfer(shared: &Dependency, half: Half, available: Accesses, visible: Accesses) -> Dependency {
     let mut dependency = shared.clone();
     if half == Half::Release {

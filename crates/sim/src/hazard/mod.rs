@@ -4,6 +4,7 @@
 
 mod cells;
 mod census;
+mod census_shapes;
 mod commands;
 mod compare;
 mod edit;

@@ -336,7 +336,9 @@ fn has_raster_order(op: &Op, order: RasterOrder) -> bool {
             (Stage::EARLY_FRAGMENT_TESTS.0 | Stage::LATE_FRAGMENT_TESTS.0, DEPTH_STENCIL_ACCESSES)
         }
     };
-    op.stage & stages != 0 && op.access & accesses != 0
+    // Pipelines may ask for input attachments to be read in this order.
+    let is_input = op.stage & Stage::FRAGMENT_SHADER.0 != 0 && op.access & Access::INPUT_ATTACHMENT_READ.0 != 0;
+    op.stage & stages != 0 && op.access & accesses != 0 || is_input && order != RasterOrder::None
 }
 
 fn is_attachment_access(op: &Op) -> bool {

@@ -38,6 +38,13 @@ struct PassState<'p> {
     layouts: Vec<Option<(u32, i32)>>,
 }
 
+/// What of attachments is accessed: the render area, and with multiview some views, which are layers.
+#[derive(Clone, Copy)]
+struct Within {
+    area: Area,
+    views: Option<u32>,
+}
+
 /// A part of an attachment that is loaded and stored in one way.
 struct Part {
     aspects: u32,
@@ -135,7 +142,7 @@ impl<'p> Machine<'p> {
         let time = self.tick();
         for it in &rendering.attachments {
             let part = single_part(it.kind, &it.view, it.load, it.store);
-            self.load(environment, (place, time), &it.view, rendering.area, &part);
+            self.load(environment, (place, time), &it.view, within(rendering), &part);
         }
     }
 
@@ -148,13 +155,13 @@ impl<'p> Machine<'p> {
         let time = self.tick();
         for it in &rendering.attachments {
             if let Some(resolve) = &it.resolve {
-                self.resolve(environment, (place, time), &it.view, &resolve.view, rendering.area);
+                self.resolve(environment, (place, time), &it.view, &resolve.view, within(rendering));
             }
         }
         let time = self.tick();
         for it in &rendering.attachments {
             let part = single_part(it.kind, &it.view, it.load, it.store);
-            self.store(environment, (place, time), &it.view, rendering.area, &part);
+            self.store(environment, (place, time), &it.view, within(rendering), &part);
         }
         let end = self.tick();
         self.end_inside(environment, end);
@@ -193,14 +200,16 @@ impl<'p> Machine<'p> {
         let subpass = instance.subpass;
         let Some(mut state) = instance.pass.take() else { return };
         environment.pass = Some(instance);
-        let fresh = self.transitions_into(environment, place, &mut state, subpass);
+        self.transitions_into(environment, place, &mut state, subpass);
         let begin = self.tick();
         self.note_contents(environment, place, &state, begin);
         self.set_scopes(environment.queue, &state, subpass, (begin, END));
         let time = self.tick();
-        for attachment in fresh {
-            for part in parts(&state.pass.attachments[attachment], &state.views[attachment]) {
-                self.load(environment, (place, time), &state.views[attachment], state.area, &part);
+        for (number, attachment) in state.pass.attachments.iter().enumerate() {
+            let Some(views) = own_views(state.pass, subpass, number, |it| it < subpass) else { continue };
+            let within = Within { area: state.area, views };
+            for part in parts(attachment, &state.views[number]) {
+                self.load(environment, (place, time), &state.views[number], within, &part);
             }
         }
         if let Some(instance) = &mut environment.pass {
@@ -224,16 +233,15 @@ impl<'p> Machine<'p> {
         self.trace.subpasses.push(SubpassBegin { time, place: place.clone(), at, attachments, preserved, lost });
     }
 
-    /// Transitions to the layouts that the subpass wants; gives the attachments that it is the first to use.
+    /// Transitions to the layouts that the subpass wants.
     fn transitions_into(
         &mut self,
         environment: &Environment<'p>,
         place: &Place,
         state: &mut PassState<'p>,
         subpass: u32,
-    ) -> Vec<usize> {
+    ) {
         let time = self.tick();
-        let mut fresh = Vec::new();
         for (number, attachment) in state.pass.attachments.iter().enumerate() {
             let Some(layout) = uses(state.pass, subpass, number) else { continue };
             let is_user = |it: Option<u32>| it.is_some_and(|it| uses(state.pass, it, number).is_some());
@@ -241,16 +249,12 @@ impl<'p> Machine<'p> {
                 None => (attachment.initial_layout, numbers(state, |it| it.src.is_none() && is_user(it.dst))),
                 Some((last, layout)) => (layout, numbers(state, |it| it.src == Some(last))),
             };
-            if state.layouts[number].is_none() {
-                fresh.push(number);
-            }
             if old != layout {
                 let before = numbers(state, |it| it.dst == Some(subpass));
                 self.attachment_transition(environment, (place, time), &state.views[number], after, before);
             }
             state.layouts[number] = Some((subpass, layout));
         }
-        fresh
     }
 
     fn leave_subpass(&mut self, environment: &mut Environment<'p>, place: &Place) {
@@ -261,14 +265,16 @@ impl<'p> Machine<'p> {
         let time = self.tick();
         for (source, target) in resolves(&state.pass.subpasses[subpass as usize]) {
             let (source, target) = (&state.views[source as usize], &state.views[target as usize]);
-            self.resolve(environment, (place, time), source, target, state.area);
+            let mask = state.pass.subpasses[subpass as usize].view_mask;
+            let within = Within { area: state.area, views: (mask != 0).then_some(mask) };
+            self.resolve(environment, (place, time), source, target, within);
         }
         let time = self.tick();
         for (number, attachment) in state.pass.attachments.iter().enumerate() {
-            if last_use(state.pass, number) == Some(subpass) {
-                for part in parts(attachment, &state.views[number]) {
-                    self.store(environment, (place, time), &state.views[number], state.area, &part);
-                }
+            let Some(views) = own_views(state.pass, subpass, number, |it| it > subpass) else { continue };
+            let within = Within { area: state.area, views };
+            for part in parts(attachment, &state.views[number]) {
+                self.store(environment, (place, time), &state.views[number], within, &part);
             }
         }
         let end = self.tick();
@@ -314,7 +320,7 @@ impl<'p> Machine<'p> {
         environment: &Environment<'p>,
         at: (&Place, Time),
         view: &AttachmentView,
-        area: Area,
+        within: Within,
         part: &Part,
     ) {
         let is_write = match part.load {
@@ -329,7 +335,7 @@ impl<'p> Machine<'p> {
             (false, true) => (Stage::EARLY_FRAGMENT_TESTS, Access::DEPTH_STENCIL_ATTACHMENT_WRITE),
         };
         let order = if part.is_color { RasterOrder::Color } else { RasterOrder::DepthStencil };
-        self.attachment_access(environment, at, (view, area, part.aspects), (stage, access), (Role::Load, order));
+        self.attachment_access(environment, at, (view, within, part.aspects), (stage, access), (Role::Load, order));
     }
 
     fn store(
@@ -337,7 +343,7 @@ impl<'p> Machine<'p> {
         environment: &Environment<'p>,
         at: (&Place, Time),
         view: &AttachmentView,
-        area: Area,
+        within: Within,
         part: &Part,
     ) {
         if part.store == StoreOp::None {
@@ -348,7 +354,7 @@ impl<'p> Machine<'p> {
         } else {
             (Stage::LATE_FRAGMENT_TESTS, Access::DEPTH_STENCIL_ATTACHMENT_WRITE, RasterOrder::DepthStencil)
         };
-        self.attachment_access(environment, at, (view, area, part.aspects), (stage, access), (Role::Store, order));
+        self.attachment_access(environment, at, (view, within, part.aspects), (stage, access), (Role::Store, order));
     }
 
     /// Resolving is work of color output, of whatever aspects.
@@ -358,13 +364,13 @@ impl<'p> Machine<'p> {
         at: (&Place, Time),
         source: &AttachmentView,
         target: &AttachmentView,
-        area: Area,
+        within: Within,
     ) {
         let read = (Stage::COLOR_ATTACHMENT_OUTPUT, Access::COLOR_ATTACHMENT_READ);
-        let what = (source, area, source.region.aspects);
+        let what = (source, within, source.region.aspects);
         self.attachment_access(environment, at, what, read, (Role::ResolveRead, RasterOrder::None));
         let write = (Stage::COLOR_ATTACHMENT_OUTPUT, Access::COLOR_ATTACHMENT_WRITE);
-        let what = (target, area, target.region.aspects);
+        let what = (target, within, target.region.aspects);
         self.attachment_access(environment, at, what, write, (Role::Plain, RasterOrder::Color));
     }
 
@@ -372,14 +378,19 @@ impl<'p> Machine<'p> {
         &mut self,
         environment: &Environment<'p>,
         (place, time): (&Place, Time),
-        (view, area, aspects): (&AttachmentView, Area, u32),
+        (view, within, aspects): (&AttachmentView, Within, u32),
         (stage, access): (Stage, Access),
         (role, order): (Role, RasterOrder),
     ) {
         let mut region = view.region.clone();
         region.aspects = aspects;
-        region.area = Some(region.area.map_or(area, |it| intersection(it, area)));
-        let cells = self.cells.numbers(view.resource, &Region::Image(region));
+        region.area = Some(region.area.map_or(within.area, |it| intersection(it, within.area)));
+        let is_drawn = |view: u32| within.views.is_none_or(|it| it.checked_shr(view).unwrap_or(0) & 1 != 0);
+        let mut cells = Vec::new();
+        for layer in view.region.layers.clone().filter(|it| is_drawn(it - view.region.layers.start)) {
+            region.layers = layer..layer + 1;
+            cells.extend(self.cells.numbers(view.resource, &Region::Image(region.clone())));
+        }
         let index = self.next_index(place);
         let op = transition(environment, (place, time), index, view.resource, cells);
         let is_write = masks::is_write(access.0);
@@ -427,6 +438,28 @@ fn first_use(pass: &RenderPass, attachment: usize) -> Option<u32> {
 
 fn last_use(pass: &RenderPass, attachment: usize) -> Option<u32> {
     (0..pass.subpasses.len() as u32).rev().find(|it| uses(pass, *it, attachment).is_some())
+}
+
+/// The views of a subpass that no other subpass has, of some that use an attachment; without multiview all or none.
+fn own_views(
+    pass: &RenderPass,
+    subpass: u32,
+    attachment: usize,
+    is_other: impl Fn(u32) -> bool,
+) -> Option<Option<u32>> {
+    uses(pass, subpass, attachment)?;
+    let all = 0..pass.subpasses.len() as u32;
+    let mut others = all.filter(|it| is_other(*it) && uses(pass, *it, attachment).is_some());
+    let mask = |it: u32| pass.subpasses[it as usize].view_mask;
+    if mask(subpass) == 0 {
+        return others.next().is_none().then_some(None);
+    }
+    let left = others.fold(mask(subpass), |left, it| left & !mask(it));
+    (left != 0).then_some(Some(left))
+}
+
+fn within(rendering: &Rendering) -> Within {
+    Within { area: rendering.area, views: Some(rendering.view_mask).filter(|it| *it != 0) }
 }
 
 fn resolves(subpass: &Subpass) -> Vec<(u32, u32)> {

@@ -74,12 +74,20 @@ pub(super) struct Scope {
 #[derive(Clone, Debug)]
 pub(super) enum Accesses {
     All,
-    /// Stages as given, without those logically earlier or later; and some cells, or all.
+    /// Stages as given, without those logically earlier or later; and some cells through some resources, or all.
     Some {
         stages: u64,
         access: u64,
-        cells: Option<Vec<u32>>,
+        cells: Option<Part>,
     },
+}
+
+/// A part of a resource.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub(super) cells: Vec<u32>,
+    /// The resource, with its compatible aliases.
+    pub(super) through: Vec<ResourceId>,
 }
 
 /// One dependency: of a barrier, an event, a semaphore, a submission, a wait of the host.
@@ -157,7 +165,8 @@ impl Accesses {
         match self {
             Accesses::All => true,
             Accesses::Some { stages, access, cells } => {
-                stages & op.stage != 0 && access & op.access != 0 && cells.as_ref().is_none_or(|it| it.contains(&cell))
+                let is_part = |it: &Part| it.cells.contains(&cell) && it.through.contains(&op.resource);
+                stages & op.stage != 0 && access & op.access != 0 && cells.as_ref().is_none_or(is_part)
             }
         }
     }

@@ -11,7 +11,7 @@ use super::apply::{buffers_of, union};
 use super::change::{BatchSite, Change, Fix, HostWait};
 use super::pair::{Pair, used};
 use super::timeline::Timeline;
-use super::{AccessFacts, Explanation, Gap, Lane, OperationKind, Role, Site};
+use super::{AccessFacts, Explanation, Gap, Lane, OperationKind, Role, Site, Verdict};
 
 const ALL_COMMANDS: u64 = PipelineStageFlags2::ALL_COMMANDS.0;
 
@@ -20,7 +20,9 @@ pub(super) fn candidates(timeline: &Timeline<'_>, explanations: &[(Pair, Explana
     let Some((pair, first)) = explanations.first() else { return Vec::new() };
     let program = timeline.program;
     let scope = explanations.iter().fold(Scope::default(), |all, it| union(all, direct_scope(&it.1)));
+    let scope = Scope { src_stages: narrowed(scope.src_stages), dst_stages: narrowed(scope.dst_stages), ..scope };
     let mut found = bits(explanations);
+    found.extend(chains(explanations));
     found.extend(ranges(explanations));
     found.extend(barriers(program, first, scope));
     found.extend(subpasses(timeline, pair, first, scope));
@@ -43,6 +45,31 @@ fn direct_scope(it: &Explanation) -> Scope {
         dst_stages: stage(&it.at),
         dst_access: memory(it.at.access),
     }
+}
+
+/// All commands stand for every other stage.
+fn narrowed(stages: u64) -> u64 {
+    if stages & ALL_COMMANDS != 0 { ALL_COMMANDS } else { stages }
+}
+
+/// An operation that misses the earlier access goes on where another that has it ends.
+fn chains(explanations: &[(Pair, Explanation)]) -> Vec<Vec<Change>> {
+    let mut found = Vec::new();
+    let Some((_, it)) = explanations.first() else { return found };
+    for (index, operation) in it.operations.iter().enumerate() {
+        let is_source = |gap: &Gap| matches!(gap, Gap::SourceStage | Gap::SourceAccess);
+        let is_open = operation.verdict == Verdict::Misses && operation.gaps.iter().all(is_source);
+        if !is_open || matches!(operation.kind, OperationKind::HostWait | OperationKind::Submit) {
+            continue;
+        }
+        for before in it.operations[..index].iter().filter(|it| it.verdict == Verdict::Carries) {
+            let stages = before.scope.dst_stages;
+            let first = stages & stages.wrapping_neg();
+            let bits = Scope { src_stages: first, ..Scope::default() };
+            found.extend((first != 0).then(|| vec![Change::AddBits { site: operation.site, bits }]));
+        }
+    }
+    found
 }
 
 /// What operations that are there lack.

@@ -1,12 +1,13 @@
 //! What a fix changes, as data and in words.
 
+use lavascope_abi::PipelineStageFlags2;
 use lavascope_program::{
     CommandBufferId, Dependency, FenceId, QueueId, Region, RenderPassId, ResourceId, Scope, SemaphoreId,
     SubpassDependency, What,
 };
 
-use super::words::{access_names, region_text, stage_names};
-use super::{Names, Site};
+use super::words::{access_names, stage_names};
+use super::{BatchPart, Names, Site};
 
 /// A change to a program, or a few that belong together.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,14 +116,9 @@ impl Change {
 
     fn text(&self, names: &dyn Names) -> String {
         match self {
-            Change::AddBits { site, bits } => format!("add {} {}", bits_text(bits, *site), site_text(*site)),
+            Change::AddBits { site, bits } => format!("add {}", bits_text(bits, *site, "to", names)),
             Change::ExtendRange { site, resource, region } => {
-                format!(
-                    "extend the range of {} to {}{}",
-                    site_name(*site),
-                    names.resource(*resource),
-                    region_text(region)
-                )
+                format!("extend the range of {} to {}", site_name(*site, names), names.part(*resource, region))
             }
             Change::InsertBarrier { buffer, before, dependency, feature } => {
                 let (what, place) = (barrier_text(dependency, names), names.recorded(*buffer, *before));
@@ -130,43 +126,39 @@ impl Change {
                 format!("insert vkCmdPipelineBarrier2 with {what} before {place}{feature}")
             }
             Change::AddSubpassDependency { pass, dependency } => format!(
-                "add a VkSubpassDependency2 to render pass {}: srcSubpass {}, dstSubpass {}, {}",
-                pass.0,
+                "add a VkSubpassDependency2 to {}: srcSubpass {}, dstSubpass {}, {}",
+                names.render_pass(*pass),
                 subpass_name(dependency.src),
                 subpass_name(dependency.dst),
                 masks_text(&dependency.scope),
             ),
             Change::AddSemaphore { signal, after, wait, at } => format!(
-                "signal a new semaphore in batch {} of step {} (stageMask {}) and wait for it in batch {} of step {} \
-                 (stageMask {})",
-                signal.batch,
-                signal.step,
+                "signal a new semaphore in {} (stageMask {}) and wait for it in {} (stageMask {})",
+                names.batch(signal.step, signal.batch),
                 stage_names(*after),
-                wait.batch,
-                wait.step,
+                names.batch(wait.step, wait.batch),
                 stage_names(*at),
             ),
             Change::AddPresentWait { signal, after, present } => format!(
-                "signal a new semaphore in batch {} of step {} (stageMask {}) and have vkQueuePresentKHR of step \
-                 {present} wait for it",
-                signal.batch,
-                signal.step,
+                "signal a new semaphore in {} (stageMask {}) and have vkQueuePresentKHR of {} wait for it",
+                names.batch(signal.step, signal.batch),
                 stage_names(*after),
+                names.step(*present),
             ),
             Change::AddWait { semaphore, wait, at } => format!(
-                "wait for semaphore {} in batch {} of step {} (stageMask {})",
-                semaphore.0,
-                wait.batch,
-                wait.step,
+                "wait for {} in {} (stageMask {})",
+                names.semaphore(*semaphore),
+                names.batch(wait.step, wait.batch),
                 stage_names(*at),
             ),
             Change::InsertHostWait { before, wait: HostWait::Fence(fence) } => {
-                format!("call vkWaitForFences on fence {} before step {before}", fence.0)
+                format!("call vkWaitForFences on {} before {}", names.fence(*fence), names.step(*before))
             }
             Change::InsertHostWait { before, wait: HostWait::Queue(queue) } => {
                 format!(
-                    "wait for queue {} (a fence of its submission, or vkQueueWaitIdle) before step {before}",
-                    queue.0
+                    "wait for {} (a fence of its submission, or vkQueueWaitIdle) before {}",
+                    names.queue(*queue),
+                    names.step(*before)
                 )
             }
         }
@@ -184,13 +176,17 @@ fn barrier_text(dependency: &Dependency, names: &dyn Names) -> String {
                 Region::Image(_) => "a VkImageMemoryBarrier2 without layout change",
                 Region::Buffer(_) => "a VkBufferMemoryBarrier2",
             };
-            format!("{kind} of {}{} ({masks})", names.resource(*resource), region_text(region))
+            format!("{kind} of {} ({masks})", names.part(*resource, region))
         }
     }
 }
 
 fn count(scope: &Scope) -> u32 {
-    [scope.src_stages, scope.src_access, scope.dst_stages, scope.dst_access].iter().map(|it| it.count_ones()).sum()
+    let masks = [scope.src_stages, scope.src_access, scope.dst_stages, scope.dst_access];
+    let stages = [scope.src_stages, scope.dst_stages];
+    // Waiting for everything is more than waiting for one stage.
+    let wide = stages.iter().filter(|it| *it & PipelineStageFlags2::ALL_COMMANDS.0 != 0).count() as u32;
+    masks.iter().map(|it| it.count_ones()).sum::<u32>() + wide
 }
 
 /// A barrier on everything says the least.
@@ -210,47 +206,49 @@ fn masks_text(scope: &Scope) -> String {
     parts.join(", ")
 }
 
-fn bits_text(bits: &Scope, site: Site) -> String {
-    let (source, destination) = match site {
-        Site::Semaphore { .. } => ("the stageMask of the signal", "the stageMask of the wait"),
-        _ => ("srcStageMask", "dstStageMask"),
-    };
+/// Bits of the masks of an operation, with the word between them and a mask: `to`, or `from`.
+pub(super) fn bits_text(bits: &Scope, site: Site, word: &str, names: &dyn Names) -> String {
     let mut parts = Vec::new();
-    parts.extend((bits.src_stages != 0).then(|| format!("{} to {source}", stage_names(bits.src_stages))));
-    parts.extend((bits.src_access != 0).then(|| format!("{} to srcAccessMask", access_names(bits.src_access))));
-    parts.extend((bits.dst_stages != 0).then(|| format!("{} to {destination}", stage_names(bits.dst_stages))));
-    parts.extend((bits.dst_access != 0).then(|| format!("{} to dstAccessMask", access_names(bits.dst_access))));
-    parts.join(" and ")
+    if let Site::Semaphore { signal, wait } = site {
+        let part = |kind: &str, it: Option<BatchPart>| match it {
+            Some(it) => format!("the stageMask of {kind} {} of {}", it.index, names.batch(it.step, it.batch)),
+            None => format!("the stageMask of the {kind}"),
+        };
+        let (signal, wait) = (part("signal", signal), part("wait", wait));
+        parts.extend((bits.src_stages != 0).then(|| format!("{} {word} {signal}", stage_names(bits.src_stages))));
+        parts.extend((bits.dst_stages != 0).then(|| format!("{} {word} {wait}", stage_names(bits.dst_stages))));
+        return parts.join(" and ");
+    }
+    parts.extend((bits.src_stages != 0).then(|| format!("{} {word} srcStageMask", stage_names(bits.src_stages))));
+    parts.extend((bits.src_access != 0).then(|| format!("{} {word} srcAccessMask", access_names(bits.src_access))));
+    parts.extend((bits.dst_stages != 0).then(|| format!("{} {word} dstStageMask", stage_names(bits.dst_stages))));
+    parts.extend((bits.dst_access != 0).then(|| format!("{} {word} dstAccessMask", access_names(bits.dst_access))));
+    format!("{} of {}", parts.join(" and "), site_name(site, names))
 }
 
-fn site_text(site: Site) -> String {
-    format!("of {}", site_name(site))
-}
-
-pub(super) fn site_name(site: Site) -> String {
+pub(super) fn site_name(site: Site, names: &dyn Names) -> String {
     let element = |it: Option<u32>| it.map_or(String::new(), |it| format!("dependency {it} of "));
     match site {
         Site::Barrier { buffer, command, element: it } => {
-            format!("{}the barrier at command {command} of command buffer {}", element(it), buffer.0)
+            format!("{}the barrier at {}", element(it), names.recorded(buffer, command))
         }
         Site::Event { set, buffer, command, element: it, .. } => {
             let set = set.map_or(String::new(), |(buffer, command)| {
-                format!(" (and its set at command {command} of command buffer {})", buffer.0)
+                format!(" (and its set at {})", names.recorded(buffer, command))
             });
-            format!("{}the event wait at command {command} of command buffer {}{set}", element(it), buffer.0)
+            format!("{}the event wait at {}{set}", element(it), names.recorded(buffer, command))
         }
-        Site::Subpass { pass, dependency: Some(it) } => format!("subpass dependency {it} of render pass {}", pass.0),
-        Site::Subpass { pass, dependency: None } => format!("the implicit dependency of render pass {}", pass.0),
+        Site::Subpass { pass, dependency: Some(it) } => {
+            format!("subpass dependency {it} of {}", names.render_pass(pass))
+        }
+        Site::Subpass { pass, dependency: None } => format!("the implicit dependency of {}", names.render_pass(pass)),
         Site::Semaphore { signal, wait } => {
-            let part = |it: super::BatchPart| format!("{} of batch {} of step {}", it.index, it.batch, it.step);
+            let part = |it: BatchPart| format!("{} of {}", it.index, names.batch(it.step, it.batch));
             let signal = signal.map(|it| format!("signal {}", part(it)));
             let wait = wait.map(|it| format!("wait {}", part(it)));
-            let both: Vec<String> = signal.into_iter().chain(wait).collect();
-            format!("the semaphore: {}", both.join(", "))
+            signal.into_iter().chain(wait).collect::<Vec<_>>().join(" and ")
         }
-        Site::SetEvent { buffer, command } => {
-            format!("the event set at command {command} of command buffer {}", buffer.0)
-        }
-        Site::Step(step) => format!("step {step}"),
+        Site::SetEvent { buffer, command } => format!("the event set at {}", names.recorded(buffer, command)),
+        Site::Step(step) => names.step(step),
     }
 }

@@ -7,7 +7,7 @@ use super::element::{Element, From};
 use super::follow::{Follower, Held, Part, View, Want};
 use super::known::Known;
 use super::timeline::{Happens, Moment, semaphore_scope};
-use super::words::{access_names, region_text, stage_names};
+use super::words::{access_names, stage_names};
 use super::{BatchPart, Gap, Names, Operation, OperationKind, Role, Site, Verdict};
 use crate::scope;
 use crate::usage::{PRESENT, Stages, TABLES, TRANSITION_WRITE, Usage, access_members};
@@ -31,9 +31,15 @@ impl Follower<'_> {
                 && moment.queue == self.at_queue;
         if !has_target {
             gaps.extend(destination_gaps(missing));
-            if moment.queue != self.at_queue {
+            if self.at_queue == self.timeline.host() {
+                // What leads to the host does so once the host waits.
+                gaps.extend(gaps.is_empty().then_some(Gap::NeverWaited));
+            } else if moment.queue != self.at_queue {
                 gaps.push(Gap::OtherQueue);
             }
+        }
+        if !is_gate && self.at.role == Role::Transition && moment.place == self.timeline.moments[self.pair.at.0].place {
+            gaps.push(Gap::SameCommand);
         }
         if is_other_subpass {
             gaps.push(Gap::OtherSubpass);
@@ -179,7 +185,7 @@ impl Follower<'_> {
         let mut gaps = Vec::new();
         if !is_held {
             if from.queue != self.prior_queue {
-                gaps.push(Gap::OtherQueue);
+                gaps.push(Gap::SignaledElsewhere);
             } else if signal < self.pair.prior.0 {
                 gaps.push(Gap::SignaledBeforeAccess);
             } else {
@@ -188,7 +194,7 @@ impl Follower<'_> {
             }
         }
         if moment.queue != self.at_queue {
-            gaps.push(Gap::OtherQueue);
+            gaps.push(Gap::WaitedElsewhere);
         } else if self.target.stages.0 & dst.0 == 0 {
             gaps.push(Gap::WaitStages);
             missing.dst_stages = self.stage_of_target();
@@ -219,10 +225,10 @@ impl Follower<'_> {
         let mut missing = Scope::default();
         if !is_held {
             let is_own = from.iter().any(|it| self.timeline.moments[*it].queue == self.prior_queue);
-            gaps.push(if is_own { Gap::SignaledBeforeAccess } else { Gap::OtherQueue });
+            gaps.push(if is_own { Gap::SignaledBeforeAccess } else { Gap::SignaledElsewhere });
         } else if self.at_queue == self.timeline.host() {
             if self.prior.is_write() && !learned.host.has(self.at.usage) {
-                gaps.push(Gap::DestinationStage);
+                gaps.push(Gap::NotVisibleToHost);
                 missing.dst_stages = PipelineStageFlags2::HOST.0;
                 missing.dst_access = TABLES.usages[usize::from(self.at.usage.0)].access;
             }
@@ -303,7 +309,7 @@ impl Follower<'_> {
             let mut gaps = Vec::new();
             let mut missing = Scope::default();
             if !is_held && self.timeline.moments[signal].queue != self.prior_queue {
-                gaps.push(Gap::OtherQueue);
+                gaps.push(Gap::SignaledElsewhere);
             } else if !is_held && signal < self.pair.prior.0 {
                 gaps.push(Gap::SignaledBeforeAccess);
             } else if !is_held {
@@ -380,42 +386,51 @@ pub fn describe_operation(it: &Operation, names: &dyn Names) -> String {
         (OperationKind::Event, Site::SetEvent { .. }) => format!("event set by {}", names.place(&it.place)),
         (OperationKind::Event, _) => format!("event wait at {}", names.place(&it.place)),
         (OperationKind::SubpassDependency, Site::Subpass { pass, dependency: Some(index) }) => {
-            format!("subpass dependency {index} of render pass {}", pass.0)
+            format!("subpass dependency {index} of {}", names.render_pass(pass))
         }
-        (OperationKind::SubpassDependency, _) => "implicit subpass dependency".to_owned(),
-        (OperationKind::Semaphore, Site::Semaphore { wait: None, .. }) => {
-            format!("semaphore signal after {}", names.place(&it.place))
+        (OperationKind::SubpassDependency, Site::Subpass { pass, dependency: None }) => {
+            format!("implicit subpass dependency of {}", names.render_pass(pass))
         }
-        (OperationKind::Semaphore, _) => format!("semaphore wait before {}", names.place(&it.place)),
+        (OperationKind::SubpassDependency, _) => "subpass dependency".to_owned(),
+        (OperationKind::Semaphore, _) if it.gaps.contains(&Gap::NeverWaited) => {
+            format!("semaphore signal of {}", names.place(&it.place))
+        }
+        (OperationKind::Semaphore, _) => format!("semaphore wait of {}", names.place(&it.place)),
         (OperationKind::HostWait, _) => format!("host wait at {}", names.place(&it.place)),
         (OperationKind::Submit, _) => format!("submission of {}", names.place(&it.place)),
     };
     let masks = match it.kind {
         OperationKind::HostWait | OperationKind::Submit => String::new(),
-        _ => format!(" [{}]", scope_text(&it.scope, it.kind)),
+        _ => format!(" [{}]", scope_text(it)),
     };
-    let about =
-        it.about.as_ref().map(|(resource, region)| format!(" on {}{}", names.resource(*resource), region_text(region)));
+    let about = it.about.as_ref().map(|(resource, region)| format!(" on {}", names.part(*resource, region)));
     let about = about.unwrap_or_default();
     format!("{what}{masks}{about}: {}", verdict_text(it))
 }
 
-fn scope_text(scope: &Scope, kind: OperationKind) -> String {
-    if kind == OperationKind::Semaphore {
-        return format!("{} => {}", stage_names(scope.src_stages), stage_names(scope.dst_stages));
+fn scope_text(it: &Operation) -> String {
+    let scope = &it.scope;
+    match (it.kind, it.site) {
+        (OperationKind::Semaphore, _) if it.gaps.contains(&Gap::NeverWaited) => return stage_names(scope.src_stages),
+        (_, Site::SetEvent { .. }) => return stage_names(scope.src_stages),
+        (OperationKind::Semaphore, _) => {
+            return format!("{} => {}", stage_names(scope.src_stages), stage_names(scope.dst_stages));
+        }
+        _ => {}
     }
     let side = |stages, access| format!("{}({})", stage_names(stages), access_names(access));
     format!("{} => {}", side(scope.src_stages, scope.src_access), side(scope.dst_stages, scope.dst_access))
 }
 
 fn verdict_text(it: &Operation) -> String {
-    let because: Vec<String> = it.gaps.iter().map(|gap| gap_text(*gap, &it.missing)).collect();
+    let because: Vec<String> = it.gaps.iter().map(|gap| gap_text(*gap, it)).collect();
     let because = because.join("; ");
     match it.verdict {
         Verdict::Covers => "covers".to_owned(),
         Verdict::Carries => {
             let reach = match it.kind {
                 OperationKind::HostWait | OperationKind::Submit => "what the host does next".to_owned(),
+                _ if it.scope.dst_stages == 0 => "nothing".to_owned(),
                 _ => stage_names(it.scope.dst_stages),
             };
             format!("has the earlier access and orders it before {reach}, but {because}")
@@ -424,9 +439,17 @@ fn verdict_text(it: &Operation) -> String {
     }
 }
 
-fn gap_text(gap: Gap, missing: &Scope) -> String {
+fn gap_text(gap: Gap, it: &Operation) -> String {
+    let missing = &it.missing;
     match gap {
-        Gap::SourceStage if missing.src_stages != 0 => {
+        Gap::NeverWaited if it.kind == OperationKind::Barrier => "the host does not wait for it".to_owned(),
+        Gap::SignaledBeforeAccess | Gap::SignaledElsewhere if it.kind == OperationKind::HostWait => {
+            "what it waits for does not come after the earlier access".to_owned()
+        }
+        Gap::WaitStages if missing.dst_stages == PipelineStageFlags2::ALL_COMMANDS.0 => {
+            "the layout transition does not wait for it".to_owned()
+        }
+        Gap::SourceStage if missing.src_stages & !PipelineStageFlags2::ALL_COMMANDS.0 != 0 => {
             format!("its source stages lack {}", stage_names(missing.src_stages))
         }
         Gap::SourceStage => "its source stages do not continue the chain from the earlier access".to_owned(),
@@ -440,6 +463,12 @@ fn gap_text(gap: Gap, missing: &Scope) -> String {
         Gap::AfterAccess => "it was executed after the later access".to_owned(),
         Gap::SetBeforeAccess => "the event was set before the earlier access".to_owned(),
         Gap::NotSet => "the event was not set when it was waited for".to_owned(),
+        Gap::SameCommand => "it is part of the same command, whose dependencies do not chain".to_owned(),
+        Gap::NotVisibleToHost => {
+            "writes become visible to the host only by a dependency to VK_PIPELINE_STAGE_2_HOST_BIT".to_owned()
+        }
+        Gap::SignaledElsewhere => "its signal does not come after the earlier access".to_owned(),
+        Gap::WaitedElsewhere => "another queue waits for it".to_owned(),
         Gap::SignaledBeforeAccess => "it was signaled before the earlier access".to_owned(),
         Gap::WaitStages => format!("{} does not wait for it", stage_names(missing.dst_stages)),
         Gap::NeverWaited => "nothing waits for it before the later access".to_owned(),

@@ -1,25 +1,28 @@
 //! Hazards as diagnostics, with explanation and fix.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_diag::{Code, Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
 use lavascope_program::{
-    Barrier, Command, CommandBufferId, Findings, Found, HazardKind, Place, Program, QueueId, ResourceId, ResourceKind,
-    Step, WaitEvents,
+    Barrier, Command, CommandBufferId, FenceId, Findings, Found, HazardKind, Place, Program, QueueId, Region,
+    RenderPassId, ResourceId, ResourceKind, SemaphoreId, Step, WaitEvents,
 };
 
 use super::describe::describe_operation;
 use super::element::recorded;
 use super::fault::diagnose_faults;
 use super::words::{access_names, region_text, stage_names};
-use super::{AccessFacts, Explainer, Explanation, Lane, Proposal, Role, Verdict};
+use super::{AccessFacts, Explainer, Explanation, Lane, OperationKind, Proposal, Role, Verdict};
 use crate::check_all;
 
 /// How things of a program are called.
 pub trait Names {
     fn resource(&self, resource: ResourceId) -> String;
+    fn part(&self, resource: ResourceId, region: &Region) -> String {
+        format!("{}{}", self.resource(resource), region_text(region))
+    }
     fn queue(&self, queue: QueueId) -> String;
     /// A command as it was executed.
     fn place(&self, place: &Place) -> String;
@@ -27,6 +30,27 @@ pub trait Names {
     fn recorded(&self, buffer: CommandBufferId, command: u32) -> String;
     /// The function that the application called; `stage` is where the access happens, zero if nowhere.
     fn function(&self, place: &Place, stage: u64) -> String;
+    /// Something that the host does.
+    fn step(&self, step: u32) -> String {
+        format!("step {step}")
+    }
+    /// A batch of a submission.
+    fn batch(&self, step: u32, batch: u32) -> String {
+        format!("batch {batch} of {}", self.step(step))
+    }
+    fn render_pass(&self, pass: RenderPassId) -> String {
+        format!("render pass {}", pass.0)
+    }
+    fn semaphore(&self, semaphore: SemaphoreId) -> String {
+        format!("semaphore {}", semaphore.0)
+    }
+    fn fence(&self, fence: FenceId) -> String {
+        format!("fence {}", fence.0)
+    }
+    /// What the application wrote there, where that is known.
+    fn source(&self, _place: &Place) -> Option<String> {
+        None
+    }
     /// The path of debug labels.
     fn debug_region(&self, _place: &Place) -> Option<String> {
         None
@@ -73,11 +97,14 @@ impl Names for Numbers<'_> {
             (Some(command), _) => function_of(command, stage),
             (_, Some(Step::Present { .. })) => "vkQueuePresentKHR",
             (_, Some(Step::Acquire { .. })) => "vkAcquireNextImageKHR",
-            _ => "host access",
+            _ => HOST,
         }
         .to_owned()
     }
 }
+
+/// What stands for a function where there is none.
+const HOST: &str = "the host";
 
 fn function_of(command: &Command, stage: u64) -> &'static str {
     match command {
@@ -85,6 +112,8 @@ fn function_of(command: &Command, stage: u64) -> &'static str {
         Command::Action(_) if crate::usage::group_members(PipelineStageFlags2::ALL_GRAPHICS.0) & stage != 0 => "draw",
         Command::Action(_) if stage & PipelineStageFlags2::COPY.0 != 0 => "copy",
         Command::Action(_) if stage & PipelineStageFlags2::CLEAR.0 != 0 => "clear",
+        Command::Action(_) if stage & PipelineStageFlags2::BLIT.0 != 0 => "blit",
+        Command::Action(_) if stage & PipelineStageFlags2::RESOLVE.0 != 0 => "resolve",
         Command::Action(_) => "command",
         Command::Barrier(Barrier::One { .. }) => "vkCmdPipelineBarrier",
         Command::Barrier(Barrier::Two { .. }) => "vkCmdPipelineBarrier2",
@@ -112,16 +141,25 @@ pub fn report(program: &Program, names: &dyn Names) -> Vec<Diagnostic> {
 /// The same of hazards that were found already.
 pub fn diagnose(program: &Program, found: &[Found], names: &dyn Names) -> Vec<Diagnostic> {
     let explainer = Explainer::new(program);
+    causes(program, found).into_iter().map(|(it, count)| diagnostic(&explainer, found, it, count, names)).collect()
+}
+
+/// The first hazard of each cause, and how often its two commands were executed so: what [`diagnose`] makes a
+/// diagnostic of.
+pub fn causes<'a>(program: &Program, found: &'a [Found]) -> Vec<(&'a Found, u64)> {
     let mut causes: HashMap<Cause, usize> = HashMap::new();
     let mut firsts: Vec<(&Found, u64)> = Vec::new();
+    let mut executions: HashSet<(HazardKind, &Place, &Place, ResourceId)> = HashSet::new();
     for it in found {
+        // Several parts of a resource are one hazard.
+        let is_new = executions.insert((it.kind, &it.at, &it.prior, it.resource));
         let index = *causes.entry(cause(program, it)).or_insert(firsts.len());
         match firsts.get_mut(index) {
-            Some((_, count)) => *count += 1,
+            Some((_, count)) => *count += u64::from(is_new),
             None => firsts.push((it, 1)),
         }
     }
-    firsts.into_iter().map(|(it, count)| diagnostic(&explainer, found, it, count, names)).collect()
+    firsts
 }
 
 type Cause = (HazardKind, Recorded, Recorded, ResourceId);
@@ -139,7 +177,7 @@ fn diagnostic(explainer: &Explainer<'_>, all: &[Found], found: &Found, count: u6
     let proposal = explainer.propose(found, all);
     let place = |role, place: &Place| DiagPlace {
         role,
-        text: names.place(place),
+        text: names.source(place).map_or_else(|| names.place(place), |it| format!("{}: {it}", names.place(place))),
         cause: recorded(program, place).map_or_else(|| names.place(place), |(b, c)| names.recorded(b, c)),
     };
     let kind = program.resources.get(found.resource.0 as usize).map(|it| &it.kind);
@@ -148,7 +186,7 @@ fn diagnostic(explainer: &Explainer<'_>, all: &[Found], found: &Found, count: u6
     Diagnostic {
         code: Code(Cow::Owned(format!("SYNC-HAZARD-{}", found.kind.name()))),
         severity: Severity::Error,
-        message: message(found, explanation.as_ref(), names),
+        message: message(found, all, explanation.as_ref(), names),
         places: vec![place("access", &found.at), place("prior access", &found.prior)],
         objects: vec![Object { kind, id, name }],
         facts: facts(found, explanation.as_ref(), names),
@@ -164,22 +202,64 @@ fn fixes(proposal: &Proposal, names: &dyn Names) -> Vec<Fix> {
 }
 
 /// What is wrong, in a few sentences.
-fn message(found: &Found, explanation: Option<&Explanation>, names: &dyn Names) -> String {
+fn message(found: &Found, all: &[Found], explanation: Option<&Explanation>, names: &dyn Names) -> String {
     let kind = found.kind.name().replace('-', "_");
-    let resource = format!("{}{}", names.resource(found.resource), region_text(&found.region));
+    let resource = parts(found, all, names);
     let Some(it) = explanation else {
         let (at, prior) = (names.place(&found.at), names.place(&found.prior));
         return format!("{at}: {kind} hazard detected on {resource}, with {prior}.");
     };
     let function = names.function(&found.at, it.at.stage);
     let prior = names.function(&found.prior, it.prior.stage);
-    let another = if function == prior { "another " } else { "" };
-    let (action, done) = (action(&it.at), done(&it.prior));
-    let why = why(found.kind, it, names);
+    let which = match (found.at == found.prior, function == prior && function != HOST) {
+        (true, _) => "the same ",
+        (false, true) => "another ",
+        (false, false) => "",
+    };
+    let (title, subject) = match function.as_str() {
+        HOST => ("Host access".to_owned(), "The host".to_owned()),
+        _ => (format!("{function}()"), function),
+    };
+    let alias = if it.at.resource == it.prior.resource {
+        String::new()
+    } else {
+        format!(
+            "\nThat was an access to {}, which has the same memory.",
+            names.part(it.prior.resource, &it.prior.region)
+        )
+    };
+    let (action, how, done, why) = (action(&it.at), how(&it.at), done(&it.prior), why(found.kind, it, names));
     format!(
-        "{function}(): {kind} hazard detected. {function} {action} {resource}, which was previously {done} \
-         {another}{prior}.\n{why}"
+        "{title}: {kind} hazard detected. {subject} {action} {resource}{how}, which was previously {done} \
+         {which}{prior}.{alias}\n{why}"
     )
+}
+
+/// How many parts of a resource are named; the others are counted.
+const PARTS_MAX: usize = 3;
+
+/// What the two commands conflict on.
+fn parts(found: &Found, all: &[Found], names: &dyn Names) -> String {
+    let same = all.iter().filter(|it| {
+        (it.kind, &it.at, &it.prior, it.resource) == (found.kind, &found.at, &found.prior, found.resource)
+    });
+    parts_text(found.resource, same.map(|it| &it.region), names)
+}
+
+pub(super) fn parts_text<'r>(
+    resource: ResourceId,
+    regions: impl Iterator<Item = &'r Region>,
+    names: &dyn Names,
+) -> String {
+    let regions = Region::join_all(regions.cloned());
+    let mut texts: Vec<String> = regions.iter().take(PARTS_MAX).map(|it| names.part(resource, it)).collect();
+    if regions.len() > PARTS_MAX {
+        texts.push(format!("{} other parts", regions.len() - PARTS_MAX));
+    }
+    match texts.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => texts.concat(),
+    }
 }
 
 fn action(it: &AccessFacts) -> &'static str {
@@ -194,43 +274,94 @@ fn action(it: &AccessFacts) -> &'static str {
     }
 }
 
-fn done(it: &AccessFacts) -> &'static str {
+fn how(it: &AccessFacts) -> &'static str {
     match it.role {
-        Role::Transition => "written during an image layout transition initiated by",
-        Role::Present => "presented by",
-        Role::Acquire => "acquired by",
-        Role::Load => "accessed by the attachment loadOp of",
-        Role::Store => "written by the attachment storeOp of",
-        Role::Resolve => "accessed during the resolve operation of",
-        Role::Command | Role::Host if it.is_write => "written by",
-        Role::Command | Role::Host => "read by",
+        Role::Load => " (attachment loadOp)",
+        Role::Store => " (attachment storeOp)",
+        _ => "",
+    }
+}
+
+fn done(it: &AccessFacts) -> &'static str {
+    match (it.role, it.is_write) {
+        (Role::Transition, _) => "written during an image layout transition initiated by",
+        (Role::Present, _) => "presented by",
+        (Role::Acquire, _) => "acquired by",
+        (Role::Load, true) => "written by the attachment loadOp of",
+        (Role::Load, false) => "read by the attachment loadOp of",
+        (Role::Store, _) => "written by the attachment storeOp of",
+        (Role::Resolve, true) => "written by the resolve operation of",
+        (Role::Resolve, false) => "read by the resolve operation of",
+        (Role::Command | Role::Host, true) => "written by",
+        (Role::Command | Role::Host, false) => "read by",
     }
 }
 
 /// What the synchronization there is does not do.
 fn why(kind: HazardKind, it: &Explanation, names: &dyn Names) -> String {
-    let (now, before) = (usage_text(&it.at), usage_text(&it.prior));
     if let HazardKind::ReadRacingWrite | HazardKind::WriteRacingWrite | HazardKind::WriteRacingRead = kind {
-        return match (it.prior.lane, it.at.lane) {
-            (Lane::Queue(from), Lane::Queue(to)) if from != to => format!(
-                "The two race: no semaphore or wait leads from the batch on {} to the batch on {}.",
-                names.queue(from),
-                names.queue(to)
-            ),
-            _ => "The two race: no dependency leads from the one subpass to the other.".to_owned(),
-        };
+        return race(it, names);
     }
-    let carried: Vec<String> = carried(it).map(|it| side(it.scope.dst_stages, it.scope.dst_access)).collect();
+    let (now, before) = (usage_text(&it.at), usage_text(&it.prior));
+    let carried: Vec<String> = carried(it).filter_map(reach).collect();
+    match (it.prior.role, it.at.role) {
+        (_, Role::Present) => return format!("The presentation does not wait for {before}."),
+        (Role::Present | Role::Acquire, _) if carried.is_empty() => {
+            return format!("Nothing lets {now} wait until the presentation engine is done with the image.");
+        }
+        (Role::Present | Role::Acquire, _) => {
+            return format!("The wait for the image reaches {}, but it must reach {now}.", carried.join(", "));
+        }
+        (_, Role::Host) if it.prior.is_write => {
+            return format!(
+                "The write is over when the host gets there, but nothing makes it visible to the host: that takes a \
+                 dependency to {}.",
+                side(it.at.stage, it.at.access)
+            );
+        }
+        _ => {}
+    }
     let hint =
         if it.prior.is_write { "" } else { "\nHint: an execution dependency is sufficient to prevent this hazard." };
     if carried.is_empty() {
-        return format!("Nothing between them orders {before} before {now}.{hint}");
+        return match it.prior.is_write {
+            true => format!("Nothing between them makes {before} visible to {now}."),
+            false => format!("Nothing between them orders {before} before {now}.{hint}"),
+        };
     }
     if it.prior.is_write {
         return format!("The synchronization between them allows {}, but it must allow {now}.", carried.join(", "));
     }
-    let stages = carried_stages(it);
-    format!("The synchronization between them orders {}, but it must order {now}.{hint}", stage_names(stages))
+    let stages = stage_names(carried_stages(it));
+    format!("The synchronization between them orders {before} before {stages}, but not before {now}.{hint}")
+}
+
+fn race(it: &Explanation, names: &dyn Names) -> String {
+    match (it.prior.lane, it.at.lane) {
+        (Lane::Queue(from), Lane::Queue(to)) if from != to => format!(
+            "The two race: no semaphore or wait leads from the batch on {} to the batch on {}.",
+            names.queue(from),
+            names.queue(to)
+        ),
+        (Lane::Queue(from), Lane::Host) => {
+            format!("The two race: the host does not wait for the batch on {}.", names.queue(from))
+        }
+        (Lane::Host, Lane::Queue(to)) => {
+            format!("The two race: the batch on {} was submitted before the host was done.", names.queue(to))
+        }
+        _ => "The two race: no dependency leads from the one subpass to the other.".to_owned(),
+    }
+}
+
+/// What comes behind an operation; none if nothing does.
+fn reach(it: &super::Operation) -> Option<String> {
+    match it.kind {
+        _ if it.scope.dst_stages == 0 => None,
+        OperationKind::Semaphore | OperationKind::HostWait | OperationKind::Submit => {
+            Some(stage_names(it.scope.dst_stages))
+        }
+        _ => Some(side(it.scope.dst_stages, it.scope.dst_access)),
+    }
 }
 
 fn carried(it: &Explanation) -> impl Iterator<Item = &super::Operation> {
@@ -307,8 +438,8 @@ fn message_type(it: &Explanation) -> &'static str {
         Role::Store => "RenderPassStoreOpError",
         Role::Resolve => "RenderPassResolveError",
         Role::Command | Role::Host => match it.region {
-            lavascope_program::Region::Buffer(_) => "BufferError",
-            lavascope_program::Region::Image(_) => "ImageSubresourceRangeError",
+            Region::Buffer(_) => "BufferError",
+            Region::Image(_) => "ImageSubresourceRangeError",
         },
     }
 }

@@ -8,7 +8,7 @@ use lavascope_program::{
 use super::timeline::{Builder, Happens};
 use super::{OperationKind, Site};
 use crate::scope::Expanded;
-use crate::usage::Stages;
+use crate::usage::{Stages, Usages};
 
 /// One dependency, as it is executed.
 #[derive(Clone)]
@@ -128,7 +128,7 @@ struct Maker {
 impl Maker {
     /// Version 2: each dependency stands for itself.
     fn separate(&self, dependencies: &[Dependency], site: impl Fn(Option<u32>) -> Site) -> Vec<Element> {
-        let element = |(index, it): (usize, &Dependency)| self.element(it, site(Some(index as u32)), it.scope);
+        let element = |(index, it): (usize, &Dependency)| self.element(it, site(Some(index as u32)), it.scope, false);
         dependencies.iter().enumerate().map(element).collect()
     }
 
@@ -146,7 +146,7 @@ impl Maker {
             global.dst_access |= it.scope.dst_access;
         }
         let whole = Dependency { scope: global, what: What::Memory };
-        let mut found = vec![self.element(&whole, site(None), global)];
+        let mut found = vec![self.element(&whole, site(None), global, true)];
         let everywhere = found[0].scope;
         for (index, it) in dependencies.iter().enumerate().filter(|it| !is_global(it.1)) {
             let given = Scope {
@@ -154,16 +154,19 @@ impl Maker {
                 dst_access: it.scope.dst_access | global.dst_access,
                 ..global
             };
-            found.push(self.element(it, site(Some(index as u32)), given));
+            let mut element = self.element(it, site(Some(index as u32)), given, true);
+            let scope = &mut element.scope;
+            scope.src_usages = scope.src_usages.union(everywhere.src_usages);
+            scope.dst_usages = scope.dst_usages.union(everywhere.dst_usages);
+            found.push(element);
         }
         for it in &mut found {
-            it.is_united = true;
             (it.scope.src_everywhere, it.scope.dst_everywhere) = (everywhere.src_usages, everywhere.dst_usages);
         }
         found
     }
 
-    fn element(&self, it: &Dependency, site: Site, given: Scope) -> Element {
+    fn element(&self, it: &Dependency, site: Site, given: Scope, is_united: bool) -> Element {
         let about =
             |resource: &ResourceId, region: &Region| Some(About { resource: *resource, region: region.clone() });
         let mut scope = Expanded::new(given, self.flags);
@@ -172,24 +175,26 @@ impl Maker {
             What::Resource { resource, region } => (about(resource, region), false),
             What::Transition { resource, region } => (about(resource, region), true),
             What::Ownership { resource, region, ownership } => {
-                let is_half = self.limit_to_half(*ownership, &mut scope);
+                let is_half = self.limit_to_half(*ownership, &mut scope, is_united);
                 (about(resource, region), is_half || ownership.is_transition)
             }
         };
-        Element { kind: self.kind, site, given, scope, about, is_transition, is_united: false, from: From::Here }
+        Element { kind: self.kind, site, given, scope, about, is_transition, is_united, from: From::Here }
     }
 
     /// Of a transfer between queue families each queue sees one half: the release comes after something, the acquire
-    /// before something.
-    fn limit_to_half(&self, ownership: Ownership, scope: &mut Expanded) -> bool {
+    /// before something. In version 1 that is so of memory only.
+    fn limit_to_half(&self, ownership: Ownership, scope: &mut Expanded, is_united: bool) -> bool {
         let is_half = ownership.src_family != ownership.dst_family;
         let is_release = is_half && ownership.src_family == self.family;
         let is_acquire = is_half && !is_release && ownership.dst_family == self.family;
         if is_release {
-            (scope.dst, scope.dst_usages) = Default::default();
+            scope.dst_usages = Usages::default();
+            scope.dst.0 &= if is_united { u64::MAX } else { 0 };
         }
         if is_acquire {
-            (scope.src, scope.src_usages) = Default::default();
+            scope.src_usages = Usages::default();
+            scope.src.0 &= if is_united { u64::MAX } else { 0 };
         }
         is_release || is_acquire
     }

@@ -1,24 +1,46 @@
 //! Faults of contents as diagnostics.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
-use lavascope_diag::{Code, Diagnostic, Fact, Object, Place as DiagPlace, Severity};
+use lavascope_diag::{Code, Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
 use lavascope_program::{Fault, FaultKind, Place, Program, ResourceKind};
 
 use super::Names;
+use super::diagnose::parts_text;
 use super::element::recorded;
-use super::words::region_text;
 
 /// Faults that were found, those with the same cause once, with their number.
 pub fn diagnose_faults(program: &Program, found: &[Fault], names: &dyn Names) -> Vec<Diagnostic> {
+    fault_causes(program, found).into_iter().map(|(it, count)| diagnostic(program, found, it, count, names)).collect()
+}
+
+/// The first fault of each cause, and how often its command was executed so: what [`diagnose_faults`] makes a diagnostic
+/// of.
+pub fn fault_causes<'a>(program: &Program, found: &'a [Fault]) -> Vec<(&'a Fault, u64)> {
     let mut firsts: Vec<(&Fault, u64)> = Vec::new();
+    let mut executions = HashSet::new();
     for it in found {
+        // Several parts of a resource are one fault.
+        let is_new = executions.insert((it.kind, &it.at, &it.prior, it.resource));
         match firsts.iter_mut().find(|(first, _)| is_same(program, first, it)) {
-            Some((_, count)) => *count += 1,
+            Some((_, count)) => *count += u64::from(is_new),
             None => firsts.push((it, 1)),
         }
     }
-    firsts.into_iter().map(|(it, count)| diagnostic(program, it, count, names)).collect()
+    firsts
+}
+
+/// The Khronos layer's name where it reports the same.
+pub const fn fault_code(kind: FaultKind, is_image: bool) -> &'static str {
+    match kind {
+        FaultKind::AcquireWithoutRelease if is_image => "UNASSIGNED-VkImageMemoryBarrier-image-00004",
+        FaultKind::AcquireWithoutRelease => "UNASSIGNED-VkBufferMemoryBarrier-buffer-00004",
+        FaultKind::ReadWithoutAcquire => "SYNC-CONTENTS-READ-WITHOUT-ACQUIRE",
+        FaultKind::ReadWithoutTransfer => "SYNC-CONTENTS-READ-WITHOUT-TRANSFER",
+        FaultKind::WriteToPreserved => "SYNC-CONTENTS-WRITE-TO-PRESERVED",
+        FaultKind::ReadNotPreserved => "SYNC-CONTENTS-READ-NOT-PRESERVED",
+    }
 }
 
 /// The same commands as they were recorded, however often they are executed.
@@ -28,12 +50,12 @@ fn is_same(program: &Program, one: &Fault, other: &Fault) -> bool {
     key(one) == key(other)
 }
 
-fn diagnostic(program: &Program, fault: &Fault, count: u64, names: &dyn Names) -> Diagnostic {
+fn diagnostic(program: &Program, all: &[Fault], fault: &Fault, count: u64, names: &dyn Names) -> Diagnostic {
     let kind = program.resources.get(fault.resource.0 as usize).map(|it| &it.kind);
     let is_image = matches!(kind, Some(ResourceKind::Image(_)));
     let place = |role, place: &Place| DiagPlace {
         role,
-        text: names.place(place),
+        text: names.source(place).map_or_else(|| names.place(place), |it| format!("{}: {it}", names.place(place))),
         cause: recorded(program, place).map_or_else(|| names.place(place), |(b, c)| names.recorded(b, c)),
     };
     let mut places = vec![place("access", &fault.at)];
@@ -45,9 +67,9 @@ fn diagnostic(program: &Program, fault: &Fault, count: u64, names: &dyn Names) -
         facts.push(Fact { key: "command_buffer_index", value: at.primary.to_string() });
     }
     Diagnostic {
-        code: Code(Cow::Borrowed(code(fault.kind, is_image))),
+        code: Code(Cow::Borrowed(fault_code(fault.kind, is_image))),
         severity: Severity::Error,
-        message: message(fault, names),
+        message: message(fault, all, names),
         places,
         objects: vec![Object {
             kind: if is_image { "VkImage" } else { "VkBuffer" },
@@ -56,45 +78,36 @@ fn diagnostic(program: &Program, fault: &Fault, count: u64, names: &dyn Names) -
         }],
         facts,
         explanation: vec![why(fault.kind).to_owned()],
-        fixes: Vec::new(),
-        no_fix: Some(mend(fault.kind).to_owned()),
+        fixes: vec![Fix { text: mend(fault.kind).to_owned(), is_verified: false }],
+        no_fix: None,
         count,
     }
 }
 
-/// The Khronos layer's name where it reports the same, and the specification's where it has one.
-const fn code(kind: FaultKind, is_image: bool) -> &'static str {
-    match kind {
-        FaultKind::AcquireWithoutRelease if is_image => "UNASSIGNED-VkImageMemoryBarrier-image-00004",
-        FaultKind::AcquireWithoutRelease => "UNASSIGNED-VkBufferMemoryBarrier-buffer-00004",
-        FaultKind::ReadWithoutAcquire => "SYNC-CONTENTS-READ-WITHOUT-ACQUIRE",
-        FaultKind::ReadWithoutTransfer => "SYNC-CONTENTS-READ-WITHOUT-TRANSFER",
-        FaultKind::WriteToPreserved => "SYNC-CONTENTS-WRITE-TO-PRESERVED",
-        FaultKind::ReadNotPreserved => "SYNC-CONTENTS-READ-NOT-PRESERVED",
-    }
-}
-
-fn message(fault: &Fault, names: &dyn Names) -> String {
-    let resource = format!("{}{}", names.resource(fault.resource), region_text(&fault.region));
-    let at = names.place(&fault.at);
+fn message(fault: &Fault, all: &[Fault], names: &dyn Names) -> String {
+    let key = |it: &Fault| (it.kind, it.at.clone(), it.prior.clone(), it.resource);
+    let same = all.iter().filter(|it| key(it) == key(fault)).map(|it| &it.region);
+    let resource = parts_text(fault.resource, same, names);
+    let function = names.function(&fault.at, 0);
     let prior = fault.prior.as_ref().map_or(String::new(), |it| names.place(it));
-    match fault.kind {
+    let what = match fault.kind {
         FaultKind::AcquireWithoutRelease => {
-            format!("{at} acquires {resource} for its queue family, but no release of it that matches was executed")
+            format!("acquires {resource} for its queue family, but no release that matches was executed before.")
         }
         FaultKind::ReadWithoutAcquire => {
-            format!("{at} reads {resource}, which {prior} released to another queue family and nobody acquired")
+            format!("reads {resource}, which {prior} released to another queue family, and nobody has acquired.")
         }
         FaultKind::ReadWithoutTransfer => {
-            format!("{at} reads {resource}, which another queue family owns since {prior}; its contents are undefined")
+            format!("reads {resource}, which another queue family owns since {prior}: its contents are undefined.")
         }
         FaultKind::WriteToPreserved => {
-            format!("{at} writes to {resource}, an attachment that the subpass preserves which began with {prior}")
+            format!("writes to {resource}, which the subpass that began with {prior} preserves.")
         }
         FaultKind::ReadNotPreserved => {
-            format!("{at} reads {resource}, whose contents are undefined since the subpass that began with {prior}")
+            format!("reads {resource}, whose contents are undefined since the subpass that began with {prior}.")
         }
-    }
+    };
+    format!("{function}() {what}")
 }
 
 fn why(kind: FaultKind) -> &'static str {

@@ -222,7 +222,7 @@ impl<'t> Follower<'t> {
                 known.join(self.signaled[queue]);
                 self.known.insert(self.now, known);
                 if *completion == Completion::Fence {
-                    self.signaled[queue] = known.on_device();
+                    self.signaled[queue] = known;
                 }
             }
             Happens::HostLearns(from) => self.host_learns(moment, from),
@@ -247,11 +247,10 @@ impl<'t> Follower<'t> {
     /// The followed access happens.
     fn begin(&mut self, queue: u8) {
         if self.prior.role == Role::Transition {
+            let second = self.merged(&self.prior.second);
             let marks = &mut self.marks[usize::from(queue)];
-            // What it wrote is available by itself, and follows whatever comes after layout transitions.
-            marks.available.add(TRANSITION);
             let addresses = self.timeline.addresses(self.now);
-            for gate in self.prior.second.iter().filter(|it| is_about(addresses, it, self.pair)) {
+            for gate in second.iter().filter(|it| is_about(addresses, it, self.pair)) {
                 marks.available = marks.available.union(gate.scope.dst);
                 let is_alias = self.pair.is_alias;
                 let usages = if is_alias { gate.scope.dst_everywhere } else { gate.scope.dst_usages };
@@ -336,7 +335,9 @@ impl<'t> Follower<'t> {
             let is_chained = view.marks.happened.0 & element.scope.src.0 != 0;
             return Held { is_held: is_direct || is_chained, is_chained };
         }
-        let is_chained = view.marks.available.0 & element.scope.src.0 != 0;
+        // What a layout transition wrote is available by itself.
+        let is_chained =
+            view.marks.available.0 & element.scope.src.0 != 0 || is_direct && self.prior.usage == TRANSITION_WRITE;
         let is_direct = is_direct && element.scope.src_usages.has(self.prior.usage);
         Held { is_held: self.is_about(element) && (is_direct || is_chained), is_chained }
     }
@@ -370,23 +371,42 @@ impl<'t> Follower<'t> {
         self.at.role == Role::Transition && self.pair.at.0 == self.now + 1 && self.at.gates.iter().any(is_same)
     }
 
-    /// In version 1, dependencies about the followed memory have each other's accesses.
+    /// A dependency on a resource has accesses through that resource only. In version 1, those about the followed memory
+    /// have each other's.
     fn merged(&self, elements: &[Element]) -> Vec<Element> {
         let is_part = |it: &&Element| it.is_united && it.about.is_some() && self.is_about(it);
         let parts: Vec<&Element> = elements.iter().filter(is_part).collect();
         let merge = |it: &Element| {
             let mut it = it.clone();
+            let is_prior = self.is_through(&it, self.prior.resource);
+            let is_at = self.is_through(&it, self.at.resource);
+            if !is_prior {
+                it.scope.src_usages = it.scope.src_everywhere;
+            }
+            if !is_at {
+                it.scope.dst_usages = it.scope.dst_everywhere;
+            }
             if is_part(&&it) {
                 for other in parts.iter().filter(|other| other.from == it.from) {
-                    it.scope.src_usages = it.scope.src_usages.union(other.scope.src_usages);
-                    it.scope.dst_usages = it.scope.dst_usages.union(other.scope.dst_usages);
-                    it.given.src_access |= other.given.src_access;
-                    it.given.dst_access |= other.given.dst_access;
+                    if self.is_through(other, self.prior.resource) {
+                        it.scope.src_usages = it.scope.src_usages.union(other.scope.src_usages);
+                        it.given.src_access |= other.given.src_access;
+                    }
+                    if self.is_through(other, self.at.resource) {
+                        it.scope.dst_usages = it.scope.dst_usages.union(other.scope.dst_usages);
+                        it.given.dst_access |= other.given.dst_access;
+                    }
                 }
             }
             it
         };
         elements.iter().map(merge).collect()
+    }
+
+    fn is_through(&self, element: &Element, resource: ResourceId) -> bool {
+        let addresses = self.timeline.addresses(self.now);
+        let identity = addresses.identity(resource);
+        element.about.as_ref().is_none_or(|it| addresses.identity(it.resource) == identity)
     }
 
     fn look(&mut self, moment: &Moment, element: &Element) -> Held {
@@ -512,7 +532,7 @@ impl<'t> Follower<'t> {
     fn signal(&mut self, moment: &Moment, stages: Stages) {
         let queue = usize::from(moment.queue);
         let mut known = self.signal_of(queue, stages);
-        self.signaled[queue].join(known.on_device());
+        self.signaled[queue].join(known);
         known.join(self.signaled[queue]);
         if let Some(submit) = moment.submitted.and_then(|it| self.submits.get(&it)) {
             known.join(submit.on_device());
@@ -563,7 +583,9 @@ impl<'t> Follower<'t> {
             && self.at.subpass == self.prior.subpass
             && order::is_ordered((self.prior.usage, self.prior.order), (self.at.usage, self.at.order));
         let is_apart = is_inside_one_instance && self.prior.subpass.is_some_and(|it| self.at.apart.contains(&it));
-        let is_covered = self.is_forgotten || self.is_implicit() || !is_apart && (is_ordered || self.is_safe());
+        // Layout transitions come after the dependencies of other subpasses too.
+        let is_alone = is_apart && self.at.role != Role::Transition;
+        let is_covered = self.is_forgotten || self.is_implicit() || !is_alone && (is_ordered || self.is_safe());
         Followed { operations: self.operations, is_ordered, is_inside_one_instance, is_apart, is_covered }
     }
 

@@ -4,8 +4,9 @@
 //! what it is visible, and says of every synchronization operation on the way whether and why it did not cover.
 //! [`propose`] turns the gaps into changes and keeps those with which [`crate::check`] is content.
 //! [`over_synchronized`] takes operations away and asks whether anything changes.
-//! [`diagnose`] puts all that into diagnostics.
+//! [`diagnose`], [`advise`] and [`never_executed`] put all that into diagnostics.
 
+mod advise;
 mod apply;
 mod candidates;
 mod change;
@@ -15,6 +16,7 @@ mod element;
 mod fault;
 mod follow;
 mod known;
+mod never;
 mod pair;
 mod passes;
 mod propose;
@@ -27,10 +29,12 @@ mod mutation;
 
 use lavascope_program::{CommandBufferId, Found, Place, Program, QueueId, Region, RenderPassId, ResourceId, Scope};
 
+pub use advise::{OVER_SYNCHRONIZATION, advise};
 pub use change::{BatchSite, Change, Fix, HostWait};
 pub use describe::describe_operation;
-pub use diagnose::{Names, Numbers, diagnose, report};
-pub use fault::diagnose_faults;
+pub use diagnose::{Names, Numbers, causes, diagnose, report};
+pub use fault::{diagnose_faults, fault_causes, fault_code};
+pub use never::{NEVER_EXECUTED, never_executed, parked};
 pub use propose::{Proposal, propose};
 pub use surplus::{Budget, OverSynchronization, Removal, Surplus, over_synchronized};
 pub use words::{access_names, region_text, stage_names};
@@ -156,6 +160,14 @@ pub enum Gap {
     /// The event was not set when it was waited for.
     NotSet,
     SignaledBeforeAccess,
+    /// The signal is of the host or another queue, and no chain leads to it.
+    SignaledElsewhere,
+    /// Not on the queue of the later access.
+    WaitedElsewhere,
+    /// The host waited, but what was written was not made visible to it.
+    NotVisibleToHost,
+    /// A dependency beside the layout transition in one command.
+    SameCommand,
     /// The semaphore is waited for, but not by the stage of the later access.
     WaitStages,
     NeverWaited,

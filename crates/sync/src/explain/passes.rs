@@ -131,7 +131,7 @@ impl Builder<'_> {
         self.push(Happens::RenderingBegins { instance: id, resumption });
         self.instance = Some(Instance { id, kind: Kind::Rendering(rendering.clone()) });
         if !rendering.is_resuming {
-            let inside = Inside { area: rendering.area, view_mask: rendering.view_mask };
+            let inside = Inside { area: rendering.area, views: views(rendering.view_mask) };
             let loads = rendering.attachments.iter().flat_map(|it| {
                 let usage = load(it.kind, it.load);
                 inside.uses(&it.view, it.kind, How { usage, order: Order::Load, role: Role::Load })
@@ -142,7 +142,7 @@ impl Builder<'_> {
 
     pub(super) fn end_rendering(&mut self) {
         let Some(Instance { id, kind: Kind::Rendering(rendering) }) = &self.instance else { return };
-        let (id, inside) = (*id, Inside { area: rendering.area, view_mask: rendering.view_mask });
+        let (id, inside) = (*id, Inside { area: rendering.area, views: views(rendering.view_mask) });
         if rendering.is_suspending {
             let queue = usize::from(self.queue());
             self.suspended[queue] = Some(id);
@@ -223,16 +223,16 @@ impl Pass {
     /// The accesses of attachments for which this is the subpass, aspect by aspect.
     fn own_accesses(
         &self,
-        is_own: impl Fn(usize) -> bool,
+        inside: impl Fn(usize) -> Option<Inside>,
         usage: impl Fn(usize, AttachmentKind) -> Option<Usage>,
         (order, role): (Order, Role),
     ) -> Vec<Used> {
         let mut found = Vec::new();
-        for (index, it) in self.pass.attachments.iter().enumerate().filter(|it| is_own(it.0)) {
-            let Some(view) = self.views.get(index) else { continue };
+        for (index, it) in self.pass.attachments.iter().enumerate() {
+            let (Some(inside), Some(view)) = (inside(index), self.views.get(index)) else { continue };
             for part in parts(it.kind) {
                 let how = How { usage: usage(index, part), order, role };
-                found.extend(self.inside().uses(view, part, how));
+                found.extend(inside.uses(view, part, how));
             }
         }
         found
@@ -240,7 +240,18 @@ impl Pass {
 
     fn inside(&self) -> Inside {
         let view_mask = self.pass.subpasses.get(self.subpass as usize).map_or(0, |it| it.view_mask);
-        Inside { area: self.area, view_mask }
+        Inside { area: self.area, views: views(view_mask) }
+    }
+
+    /// The same of an attachment, without what some other subpasses touch of it.
+    fn alone(&self, attachment: usize, is_other: impl Fn(u32) -> bool) -> Option<Inside> {
+        layout_in(&self.pass, self.subpass, attachment)?;
+        let all = 0..self.pass.subpasses.len() as u32;
+        let mut users = all.filter(|it| is_other(*it) && layout_in(&self.pass, *it, attachment).is_some());
+        let inside = self.inside();
+        let Some(own) = inside.views else { return users.next().is_none().then_some(inside) };
+        let left = users.fold(own, |left, it| left & !self.pass.subpasses[it as usize].view_mask);
+        (left != 0).then_some(Inside { views: Some(left), ..inside })
     }
 
     fn loads(&self) -> Vec<Used> {
@@ -248,7 +259,7 @@ impl Pass {
             let it = &self.pass.attachments[index];
             load(part, if part == AttachmentKind::Stencil { it.stencil_load } else { it.load })
         };
-        self.own_accesses(|it| first_use(&self.pass, it) == Some(self.subpass), usage, (Order::Load, Role::Load))
+        self.own_accesses(|it| self.alone(it, |it| it < self.subpass), usage, (Order::Load, Role::Load))
     }
 
     fn stores(&self) -> Vec<Used> {
@@ -256,7 +267,7 @@ impl Pass {
             let it = &self.pass.attachments[index];
             store(part, if part == AttachmentKind::Stencil { it.stencil_store } else { it.store })
         };
-        self.own_accesses(|it| last_use(&self.pass, it) == Some(self.subpass), usage, (Order::Last, Role::Store))
+        self.own_accesses(|it| self.alone(it, |it| it > self.subpass), usage, (Order::Last, Role::Store))
     }
 
     fn resolves(&self) -> Vec<Used> {
@@ -267,7 +278,7 @@ impl Pass {
         for (from, to) in pairs {
             let both = [(from, resolve_usage(false), Order::Last), (to, resolve_usage(true), Order::None)];
             for (index, usage, order) in both {
-                let is_own = |it: usize| it == index as usize;
+                let is_own = |it: usize| (it == index as usize).then(|| self.inside());
                 found.extend(self.own_accesses(is_own, |_, _| usage, (order, Role::Resolve)));
             }
         }
@@ -357,7 +368,13 @@ fn depth_usage(stage: PipelineStageFlags2, is_write: bool) -> Option<Usage> {
 #[derive(Clone, Copy)]
 struct Inside {
     area: Area,
-    view_mask: u32,
+    /// None: all layers.
+    views: Option<u32>,
+}
+
+/// A mask of views; zero is no multiview.
+fn views(mask: u32) -> Option<u32> {
+    Some(mask).filter(|it| *it != 0)
 }
 
 /// How an attachment is accessed; not at all without a usage.
@@ -386,10 +403,8 @@ impl Inside {
     }
 
     fn layers(self, layers: &Range<u32>) -> Vec<Range<u32>> {
-        if self.view_mask == 0 {
-            return Some(layers.clone()).into_iter().collect();
-        }
-        let views = (0..32).filter(|it| self.view_mask >> it & 1 != 0).map(|it| layers.start + it);
+        let Some(mask) = self.views else { return Some(layers.clone()).into_iter().collect() };
+        let views = (0..32).filter(|it| mask >> it & 1 != 0).map(|it| layers.start + it);
         views.filter(|it| *it < layers.end).map(|it| it..it + 1).collect()
     }
 }

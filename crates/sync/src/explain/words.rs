@@ -27,13 +27,22 @@ fn names(mask: u64, all: impl Iterator<Item = (u64, &'static str)>, none: &str) 
     if found.is_empty() { none.to_owned() } else { found.join("|") }
 }
 
+/// Those of which an image may have several.
+const ASPECTS: [(u32, &str); 5] = [
+    (ImageAspectFlags::DEPTH.0, ".depth"),
+    (ImageAspectFlags::STENCIL.0, ".stencil"),
+    (ImageAspectFlags::PLANE_0.0, ".plane0"),
+    (ImageAspectFlags::PLANE_1.0, ".plane1"),
+    (ImageAspectFlags::PLANE_2.0, ".plane2"),
+];
+
 /// A part of a resource, as scenarios write it: `[0..256]`, `.mip0.layer1`.
 pub fn region_text(region: &Region) -> String {
     match region {
         Region::Buffer(bytes) => format!("[{}..{}]", bytes.start, bytes.end),
         Region::Image(it) => {
             let mut text = part("mip", &it.mips) + &part("layer", &it.layers);
-            for (bit, name) in [(ImageAspectFlags::DEPTH.0, ".depth"), (ImageAspectFlags::STENCIL.0, ".stencil")] {
+            for (bit, name) in ASPECTS {
                 if it.aspects & bit != 0 && it.aspects != u32::MAX {
                     text += name;
                 }

@@ -6,7 +6,7 @@ use lavascope_program::{
     Scope, SetEvent, WaitEvents, What,
 };
 
-use super::{Care, Maker, Usage, Uses};
+use super::{Care, Maker, Usage, Uses, rendering::ATTACHMENTS};
 use crate::hazard::masks::is_write;
 
 type Use = (u64, u64);
@@ -51,18 +51,17 @@ impl Maker {
     pub(super) fn command_buffers(&mut self) {
         if self.kinds.secondaries && self.chance(40) {
             let commands = self.commands(1, false);
-            self.push_buffer(
-                CommandBuffer { is_secondary: true, commands },
-                Uses { is_secondary: true, ..Uses::default() },
-            );
+            self.secondary = Some(self.push_secondary(commands));
         }
         for _ in 0..1 + self.random.below(3) {
             let needs_graphics = self.chance(70);
             let actions = if self.chance(3) { 0 } else { 1 + self.random.below(4) };
-            let commands = self.commands(actions, needs_graphics);
+            let mut commands = self.commands(actions, needs_graphics);
+            let can_render = needs_graphics && self.kinds.dynamic_rendering && !self.attachments.is_empty();
+            let tail = if can_render && self.chance(8) { Some(self.suspended(&mut commands)) } else { None };
             self.push_buffer(
                 CommandBuffer { is_secondary: false, commands },
-                Uses { needs_graphics, ..Uses::default() },
+                Uses { needs_graphics, tail, ..Uses::default() },
             );
         }
         if self.kinds.ownership && self.program.queues.len() > 1 && self.chance(30) {
@@ -73,11 +72,23 @@ impl Maker {
         }
     }
 
+    /// Rendering that goes on in another command buffer, which this gives.
+    fn suspended(&mut self, commands: &mut Vec<Command>) -> CommandBufferId {
+        let (head, tail) = self.split_rendering();
+        self.dependency(commands, Usage::EVERYTHING, ATTACHMENTS, &head);
+        commands.extend(head);
+        let uses = Uses { needs_graphics: true, is_tail: true, ..Uses::default() };
+        self.push_buffer(CommandBuffer { is_secondary: false, commands: tail }, uses)
+    }
+
     /// Actions, or whole render passes, each with its dependencies before it.
     fn commands(&mut self, actions: u64, needs_graphics: bool) -> Vec<Command> {
         let mut commands = Vec::new();
         // What ran before is not known here: the command buffer may be submitted anywhere.
         let mut before = Usage::EVERYTHING;
+        if self.kinds.events && self.kinds.host_accesses && self.chance(8) {
+            commands.push(self.wait_for_host());
+        }
         for _ in 0..actions {
             let is_pass = needs_graphics && !self.attachments.is_empty() && self.chance(35);
             let (part, usage) = if is_pass { self.pass(before) } else { self.action(needs_graphics) };
@@ -101,8 +112,8 @@ impl Maker {
     }
 
     fn execute(&mut self, commands: &mut Vec<Command>) {
-        if self.uses.first().is_some_and(|it| it.is_secondary) && self.chance(40) {
-            commands.push(Command::Execute(vec![CommandBufferId(0)]));
+        if let Some(secondary) = self.secondary.filter(|_| self.random.below(100) < 40) {
+            commands.push(Command::Execute(vec![secondary]));
         }
     }
 
@@ -184,7 +195,7 @@ impl Maker {
     /// An event that is set and waited for; sometimes one of the two is left to another command buffer.
     fn event(&mut self, commands: &mut Vec<Command>, (src, dst): (Usage, Usage), next: &[Command]) {
         // Each event has one form: an even number one pair of masks, an odd one dependencies.
-        let event = EventId(self.random.below(u64::from(self.program.events)) as u32);
+        let event = EventId(self.random.below(3) as u32);
         let mut dependencies = vec![self.element(src, dst, next)];
         if !matches!(dependencies[0].what, What::Memory) {
             dependencies.push(Dependency { scope: scope(src, dst), what: What::Memory });
@@ -192,7 +203,7 @@ impl Maker {
         let (set, wait) = if event.0.is_multiple_of(2) {
             let mut events = vec![event];
             let other = EventId(2 - event.0);
-            if other.0 < self.program.events && self.chance(15) {
+            if self.chance(15) {
                 commands.push(Command::SetEvent(SetEvent::One { event: other, stages: src.stages }));
                 events.push(other);
             }
@@ -219,6 +230,14 @@ impl Maker {
         }
     }
 
+    /// Waits for the event that the host sets.
+    fn wait_for_host(&mut self) -> Command {
+        let host = Usage { stages: S::HOST.0, access: A::HOST_WRITE.0 };
+        let dependency = Dependency { scope: scope(host, Usage::EVERYTHING), what: What::Memory };
+        let event = EventId(self.program.events - 1);
+        Command::WaitEvents(WaitEvents::Two { events: vec![(event, vec![dependency])] })
+    }
+
     fn some_usage(&mut self) -> Usage {
         let all = [BUFFER_COMPUTE, BUFFER_GRAPHICS, IMAGE_COMPUTE, IMAGE_GRAPHICS];
         let mut usage = Usage::default();
@@ -233,23 +252,26 @@ impl Maker {
     /// A pair of command buffers that give a resource from one family to another, each with a use of it.
     fn transfer(&mut self) {
         let resource = ResourceId(self.random.below(2) as u32);
-        let (region, is_transition) = (self.whole(resource), self.is_image(resource) && self.chance(50));
-        let ownership = Ownership { src_family: 0, dst_family: 1, is_transition };
+        let is_transition = self.is_image(resource) && self.chance(50);
+        let region = if self.chance(60) { self.whole(resource) } else { self.part(resource) };
+        let [src_family, dst_family] = self.pick(&[[0, 1], [0, 1], [1, 0]]);
+        let ownership = Ownership { src_family, dst_family, is_transition };
         let what = What::Ownership { resource, region: region.clone(), ownership };
         let uses = if self.is_image(resource) { IMAGE_COMPUTE } else { BUFFER_COMPUTE };
-        for family in 0..2 {
+        for family in [src_family, dst_family] {
+            let is_release = family == src_family;
             let (stage, access) = self.pick(uses);
             let own = Usage { stages: stage, access };
             let all = Usage { stages: S::ALL_COMMANDS.0, access: 0 };
-            let (src, dst) = if family == 0 { (own.and(self.past), all) } else { (all, own) };
+            let (src, dst) = if is_release { (own.and(self.past), all) } else { (all, own) };
             let dependency = Dependency { scope: scope(src, dst), what: what.clone() };
-            let barrier = Command::Barrier(Barrier::Two { dependencies: vec![dependency] });
+            let barrier = self.barrier(vec![dependency], src, dst);
             let access = Access { resource, region: region.clone(), stage, access, order: RasterOrder::None };
             let action = Command::Action(vec![access]);
             let everything = scope(Usage::EVERYTHING, Usage::EVERYTHING);
             let guard = Dependency { scope: everything, what: What::Memory };
             let guard = Command::Barrier(Barrier::Two { dependencies: vec![guard] });
-            let commands = if family == 0 { vec![guard, action, barrier] } else { vec![barrier, action] };
+            let commands = if is_release { vec![guard, action, barrier] } else { vec![barrier, action] };
             let uses = Uses { family: Some(family), ..Uses::default() };
             self.push_buffer(CommandBuffer { is_secondary: false, commands }, uses);
         }

@@ -9,7 +9,7 @@ mod steps;
 mod world;
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S, QueueFlags};
-use lavascope_program::{CommandBuffer, Program, ResourceId};
+use lavascope_program::{Command, CommandBuffer, CommandBufferId, Program, ResourceId};
 
 use super::edit::{Which, count_edits, edited, repair};
 use crate::Random;
@@ -33,6 +33,8 @@ pub struct Kinds {
     pub host_waits: bool,
     pub render_passes: bool,
     pub dynamic_rendering: bool,
+    /// Views of several layers.
+    pub multiview: bool,
     pub host_accesses: bool,
     /// Resources that share memory.
     pub aliasing: bool,
@@ -52,6 +54,7 @@ impl Kinds {
         host_waits: false,
         render_passes: false,
         dynamic_rendering: false,
+        multiview: false,
         host_accesses: false,
         aliasing: false,
         presentation: false,
@@ -71,6 +74,7 @@ impl Kinds {
     pub const ALL: Kinds = Kinds {
         render_passes: true,
         dynamic_rendering: true,
+        multiview: true,
         host_accesses: true,
         aliasing: true,
         presentation: true,
@@ -106,6 +110,8 @@ struct Maker {
     /// What command buffers made so far do.
     past: Usage,
     uses: Vec<Uses>,
+    /// One that any command buffer may execute, outside of render passes.
+    secondary: Option<CommandBufferId>,
     attachments: Vec<ResourceId>,
     presentable: Option<ResourceId>,
 }
@@ -129,6 +135,16 @@ struct Uses {
     /// The family of the only queue that may take it.
     family: Option<u32>,
     is_presented: bool,
+    /// The one that goes on with the rendering that this one suspends.
+    tail: Option<CommandBufferId>,
+    is_tail: bool,
+}
+
+impl Uses {
+    /// Whether it is submitted by itself.
+    fn is_submitted(&self) -> bool {
+        !self.is_secondary && !self.is_tail
+    }
 }
 
 /// Stages and accesses.
@@ -164,6 +180,7 @@ impl Maker {
             care,
             past: Usage::default(),
             uses: Vec::new(),
+            secondary: None,
             attachments: Vec::new(),
             presentable: None,
         }
@@ -178,8 +195,14 @@ impl Maker {
         self.random.below(100) < percent
     }
 
-    fn push_buffer(&mut self, buffer: CommandBuffer, uses: Uses) {
+    fn push_buffer(&mut self, buffer: CommandBuffer, uses: Uses) -> CommandBufferId {
         self.program.command_buffers.push(buffer);
         self.uses.push(uses);
+        CommandBufferId(self.uses.len() as u32 - 1)
+    }
+
+    fn push_secondary(&mut self, commands: Vec<Command>) -> CommandBufferId {
+        let uses = Uses { is_secondary: true, ..Uses::default() };
+        self.push_buffer(CommandBuffer { is_secondary: true, commands }, uses)
     }
 }

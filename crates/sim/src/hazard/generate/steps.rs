@@ -10,7 +10,7 @@ use super::{Care, Maker};
 impl Maker {
     pub(super) fn steps(&mut self) {
         let primaries: Vec<u32> =
-            (0..self.uses.len() as u32).filter(|it| !self.uses[*it as usize].is_secondary).collect();
+            (0..self.uses.len() as u32).filter(|it| self.uses[*it as usize].is_submitted()).collect();
         let mut last = None;
         let mut left = primaries.clone();
         while !left.is_empty() {
@@ -23,7 +23,7 @@ impl Maker {
             }
         }
         self.after_all(last);
-        if self.kinds.queues && self.chance(15) {
+        if self.kinds.queues && self.chance(40) {
             self.swap_waiter();
         }
     }
@@ -38,8 +38,8 @@ impl Maker {
             let (region, is_write) = (self.part(resource), self.chance(60));
             self.push_step(Step::HostAccess { resource, region, is_write });
         }
-        if self.kinds.events && self.kinds.host_accesses && self.chance(4) {
-            let event = EventId(self.random.below(3) as u32);
+        if self.kinds.events && self.kinds.host_accesses && self.chance(7) {
+            let event = EventId(self.random.below(4) as u32);
             let step = if self.chance(50) { Step::SetEvent(event) } else { Step::ResetEvent(event) };
             self.push_step(step);
         }
@@ -55,9 +55,10 @@ impl Maker {
         };
         let queues: Vec<u32> = (0..self.program.queues.len() as u32).filter(fits).collect();
         let queue = if queues.is_empty() { QueueId(0) } else { QueueId(self.pick(&queues)) };
-        let mut batch = Batch { command_buffers: vec![CommandBufferId(buffer)], ..Batch::default() };
+        let buffers = [CommandBufferId(buffer)].into_iter().chain(uses.tail);
+        let mut batch = Batch { command_buffers: buffers.clone().collect(), ..Batch::default() };
         if self.kinds.resubmission && self.chance(15) && !uses.is_presented {
-            batch.command_buffers.push(CommandBufferId(buffer));
+            batch.command_buffers.extend(buffers);
         }
         let image = self.presentable.filter(|_| uses.is_presented);
         let acquired = image.map(|image| self.acquire(image, &mut batch));
@@ -177,6 +178,11 @@ impl Maker {
         };
         if let Some(batch) = batches.last_mut() {
             batch.waits.push(Wait { point, stages: S::ALL_COMMANDS.0 });
+        }
+        if self.kinds.events && self.kinds.host_accesses && self.chance(50) {
+            let (resource, region) = (ResourceId(0), self.part(ResourceId(0)));
+            self.push_step(Step::HostAccess { resource, region, is_write: true });
+            self.push_step(Step::SetEvent(EventId(self.program.events - 1)));
         }
         self.push_step(Step::SignalSemaphore(point));
     }

@@ -24,9 +24,12 @@ impl Maker {
             self.push(ResourceKind::Image(image), None);
         }
         if self.kinds.render_passes || self.kinds.dynamic_rendering {
-            let color = self.image(Format::R8G8_UNORM, [2, 2, 1], None);
-            let depth = self.image(Format::D24_UNORM_S8_UINT, [2, 2, 1], None);
-            self.attachments = vec![color, depth];
+            let layers = if self.kinds.multiview && self.chance(35) { 2 } else { 1 };
+            for format in [Format::R8G8_UNORM, Format::D24_UNORM_S8_UINT, Format::D24_UNORM_S8_UINT] {
+                let image = Image { layers, ..plain_image(format, [2, 2, 1]) };
+                let image = self.push(ResourceKind::Image(image), None);
+                self.attachments.push(image);
+            }
         }
         if self.kinds.presentation && self.random.one_in(3) {
             self.presentable = Some(self.image(Format::R8_UNORM, [2, 1, 1], None));
@@ -34,23 +37,37 @@ impl Maker {
         if self.kinds.aliasing && self.random.one_in(3) {
             self.aliases();
         }
-        self.program.events = 3;
+        // The last one is the host's.
+        self.program.events = 4;
     }
 
     fn aliases(&mut self) {
         let at = |offset, size| Some(Binding { memory: MemoryId(0), offset, size });
-        match self.random.below(4) {
+        let linear = Image { tiling: Tiling::Linear, ..plain_image(Format::R8_UNORM, [3, 1, 1]) };
+        match self.random.below(7) {
             0 => {
                 self.buffer(at(0, 4));
                 self.buffer(at(2, 4));
             }
             1 => {
                 self.buffer(at(0, 4));
-                let image = Image { tiling: Tiling::Linear, ..plain_image(Format::R8_UNORM, [3, 1, 1]) };
-                self.push(ResourceKind::Image(image), at(2, 3));
+                self.push(ResourceKind::Image(linear), at(2, 3));
             }
             2 => {
                 self.buffer(at(0, 4));
+                self.image(Format::R8_UNORM, [2, 1, 1], at(2, 4));
+            }
+            3 => {
+                self.push(ResourceKind::Image(linear), at(0, 3));
+                self.image(Format::R8_UNORM, [2, 1, 1], at(2, 2));
+            }
+            4 => {
+                self.image(Format::R8_UNORM, [2, 1, 1], at(0, 2));
+                self.image(Format::R8G8_UNORM, [2, 1, 1], at(1, 4));
+            }
+            5 => {
+                self.buffer(at(0, 4));
+                self.push(ResourceKind::Image(linear), at(1, 3));
                 self.image(Format::R8_UNORM, [2, 1, 1], at(2, 4));
             }
             _ => {
@@ -78,9 +95,10 @@ impl Maker {
     /// A resource, most often one of the first.
     pub(super) fn resource(&mut self) -> ResourceId {
         let count = self.program.resources.len() as u64;
-        let is_shared = self.program.resources[count as usize - 1].binding.is_some() && self.chance(50);
+        let shared = self.program.resources.iter().filter(|it| it.binding.is_some()).count() as u64;
+        let is_shared = shared > 0 && self.chance(50);
         let id = match self.random.below(10) {
-            _ if is_shared => count - 1 - self.random.below(2),
+            _ if is_shared => count - 1 - self.random.below(shared),
             0..=5 => self.random.below(2),
             _ => self.random.below(count),
         };

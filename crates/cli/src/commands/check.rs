@@ -1,0 +1,188 @@
+//! `lavascope check`: the hazards of a program that is written as a scenario.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use serde::Serialize;
+
+use lavascope_diag::{Diagnostic, Severity, render_text};
+use lavascope_program::{CommandBufferId, Findings};
+use lavascope_scenario::{Site as Written, Source, Spot};
+use lavascope_sync::explain::{
+    Budget, Site, advise, causes, diagnose, diagnose_faults, fault_causes, never_executed, over_synchronized, parked,
+};
+
+use super::Outcome;
+use crate::scenario_names::ScenarioNames;
+use crate::text;
+
+/// Find the hazards of a program that is written as a scenario
+///
+/// The form is in docs/scenarios.md. What is expected in the file does not count here.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The scenario, a text
+    file: PathBuf,
+    /// Tell as well which synchronization nobody needs; that does not count for the exit code
+    #[arg(long)]
+    needless: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How often a program is checked again in search of what it does not need.
+const BUDGET: Budget = Budget { checks_max: 10_000 };
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let file = &arguments.file;
+    let bytes = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let content = std::str::from_utf8(&bytes).map_err(|error| not_text(file, &bytes, error.valid_up_to()))?;
+    let source = Source::new(content)
+        .map_err(|error| anyhow!("{}:{}:{}: {}", file.display(), error.line, error.column, error.message))?;
+    let program = &source.scenario.program;
+    let (mut spots, mut diagnostics) = find(&source);
+    let findings = diagnostics.len();
+    if arguments.needless {
+        let needless = over_synchronized(program, BUDGET);
+        spots.extend(needless.surplus.iter().map(|it| spot_of(&source, it.site)));
+        diagnostics.extend(advise(&needless, &ScenarioNames(&source)));
+        if needless.untried > 0 {
+            text::tell(&format!("lavascope: {} changes were not tried; the program is too large\n", needless.untried));
+        }
+    }
+    if arguments.json {
+        let all = spots.iter().zip(&diagnostics).map(|(spot, it)| Info::new(file, *spot, it));
+        text::emit_json(&all.collect::<Vec<_>>())?;
+    } else {
+        text::emit(&render(file, &spots, &diagnostics, findings))?;
+    }
+    Ok(if findings == 0 { Outcome::Fine } else { Outcome::Found })
+}
+
+/// All that is wrong, each with where it is written.
+fn find<'a>(source: &Source<'a>) -> (Vec<Option<Spot<'a>>>, Vec<Diagnostic>) {
+    let (program, names) = (&source.scenario.program, ScenarioNames(source));
+    let Findings { hazards, faults } = lavascope_sync::check_all(program);
+    let mut spots: Vec<Option<Spot<'a>>> = causes(program, &hazards).iter().map(|it| source.operand(it.0)).collect();
+    let mut diagnostics = diagnose(program, &hazards, &names);
+    spots.extend(fault_causes(program, &faults).iter().map(|it| source.operand_of_fault(it.0)));
+    diagnostics.extend(diagnose_faults(program, &faults, &names));
+    let parked = parked(program);
+    diagnostics.extend(never_executed(program, &parked, &names));
+    let mut steps: Vec<u32> = parked.iter().map(|it| it.1).collect();
+    steps.dedup();
+    spots.extend(steps.into_iter().map(|it| source.spot(Written::Step(it))));
+    (spots, diagnostics)
+}
+
+/// Where an operation is written that can be changed.
+fn spot_of<'a>(source: &Source<'a>, site: Site) -> Option<Spot<'a>> {
+    let command = |buffer: CommandBufferId, index| Written::Command { command_buffer: buffer.0, index };
+    let written = match site {
+        Site::Barrier { buffer, command: index, .. }
+        | Site::Event { buffer, command: index, .. }
+        | Site::SetEvent { buffer, command: index } => command(buffer, index),
+        Site::Semaphore { signal, wait } => Written::Step(signal.or(wait)?.step),
+        Site::Step(step) => Written::Step(step),
+        Site::Subpass { .. } => return None,
+    };
+    source.spot(written)
+}
+
+fn not_text(file: &Path, bytes: &[u8], valid: usize) -> anyhow::Error {
+    let before = &bytes[..valid];
+    let line = before.iter().filter(|it| **it == b'\n').count() + 1;
+    let column = before.iter().rev().take_while(|it| **it != b'\n').count() + 1;
+    anyhow!("{}:{line}:{column}: this is no text in UTF-8", file.display())
+}
+
+fn render(file: &Path, spots: &[Option<Spot<'_>>], diagnostics: &[Diagnostic], findings: usize) -> String {
+    let mut out = String::new();
+    for (spot, it) in spots.iter().zip(diagnostics) {
+        let place = spot.map_or(String::new(), |it| format!(":{}:{}", it.line, it.column));
+        // The facts are for tools, which read JSON.
+        out +=
+            &format!("{}{place}: {}\n", file.display(), render_text(&Diagnostic { facts: Vec::new(), ..it.clone() }));
+    }
+    let needless = diagnostics.len() - findings;
+    out += &match findings {
+        0 if needless > 0 => format!("{}: no hazards; needless: {needless}\n", file.display()),
+        0 => format!("{}: no hazards\n", file.display()),
+        1 => "1 finding; `lavascope explain CODE` tells more about its kind\n".to_owned(),
+        count => format!("{count} findings; `lavascope explain CODE` tells more about a kind\n"),
+    };
+    out
+}
+
+#[derive(Serialize)]
+struct Info<'a> {
+    code: &'a str,
+    message_id: u32,
+    severity: &'static str,
+    file: String,
+    line: Option<u32>,
+    column: Option<u32>,
+    message: &'a str,
+    places: Vec<PlaceInfo<'a>>,
+    objects: Vec<ObjectInfo<'a>>,
+    facts: Vec<FactInfo<'a>>,
+    explanation: &'a [String],
+    fixes: Vec<FixInfo<'a>>,
+    no_fix: Option<&'a str>,
+    count: u64,
+}
+
+#[derive(Serialize)]
+struct PlaceInfo<'a> {
+    role: &'a str,
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+struct ObjectInfo<'a> {
+    kind: &'a str,
+    name: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct FactInfo<'a> {
+    key: &'a str,
+    value: &'a str,
+}
+
+#[derive(Serialize)]
+struct FixInfo<'a> {
+    text: &'a str,
+    is_verified: bool,
+}
+
+impl<'a> Info<'a> {
+    fn new(file: &Path, spot: Option<Spot<'_>>, it: &'a Diagnostic) -> Info<'a> {
+        Info {
+            code: &it.code.0,
+            message_id: it.code.message_id(),
+            severity: severity(it.severity),
+            file: file.display().to_string(),
+            line: spot.map(|it| it.line),
+            column: spot.map(|it| it.column),
+            message: &it.message,
+            places: it.places.iter().map(|it| PlaceInfo { role: it.role, text: &it.text }).collect(),
+            objects: it.objects.iter().map(|it| ObjectInfo { kind: it.kind, name: it.name.as_deref() }).collect(),
+            facts: it.facts.iter().map(|it| FactInfo { key: it.key, value: &it.value }).collect(),
+            explanation: &it.explanation,
+            fixes: it.fixes.iter().map(|it| FixInfo { text: &it.text, is_verified: it.is_verified }).collect(),
+            no_fix: it.no_fix.as_deref(),
+            count: it.count,
+        }
+    }
+}
+
+fn severity(it: Severity) -> &'static str {
+    match it {
+        Severity::Information => "information",
+        Severity::Performance => "performance",
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    }
+}

@@ -1,0 +1,70 @@
+//! `lavascope explain`: what a code of a diagnostic means, with an example and the usual fixes.
+
+use anyhow::bail;
+use serde::Serialize;
+
+use super::Outcome;
+use crate::pages::{self, Page};
+use crate::text::{self, columns};
+
+const NEAREST_MAX: usize = 3;
+
+/// Tell what a code of a diagnostic means, with an example and the usual fixes
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The code, its short form (RAW), or the number of the message; without it, all codes are listed
+    #[arg(allow_negative_numbers = true)]
+    code: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    match (&arguments.code, arguments.json) {
+        (None, false) => text::emit(&list())?,
+        (None, true) => text::emit_json(&pages::pages().map(|it| Info::new(&it, None)).collect::<Vec<_>>())?,
+        (Some(code), is_json) => {
+            let Some(page) = pages::find(code) else { bail!(unknown(code)) };
+            if is_json {
+                text::emit_json(&Info::new(&page, Some(page.text)))?;
+            } else {
+                text::emit(page.text)?;
+            }
+        }
+    }
+    Ok(Outcome::Fine)
+}
+
+fn unknown(code: &str) -> String {
+    let near = pages::near(code, NEAREST_MAX);
+    let hint = if near.is_empty() {
+        "`lavascope explain` lists all codes".to_owned()
+    } else {
+        format!("near it are {}", near.join(", "))
+    };
+    format!("no diagnostic has the code `{code}`; {hint}")
+}
+
+fn list() -> String {
+    let row = |it: Page| vec![it.code.to_string(), it.short.to_owned(), it.summary().to_owned()];
+    columns(&pages::pages().map(row).collect::<Vec<_>>())
+}
+
+#[derive(Serialize)]
+struct Info {
+    code: String,
+    short: &'static str,
+    message_id: u32,
+    summary: &'static str,
+    /// In Markdown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page: Option<&'static str>,
+}
+
+impl Info {
+    fn new(it: &Page, page: Option<&'static str>) -> Info {
+        let message_id = it.code.message_id();
+        Info { code: it.code.to_string(), short: it.short, message_id, summary: it.summary(), page }
+    }
+}

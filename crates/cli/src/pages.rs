@@ -1,0 +1,172 @@
+//! The pages of `docs/hazards`, as part of the program, and the names they are found by.
+
+use std::borrow::Cow;
+
+use lavascope_base::nearest;
+use lavascope_diag::Code;
+use lavascope_program::{FaultKind, HazardKind};
+use lavascope_sync::explain::{NEVER_EXECUTED, OVER_SYNCHRONIZATION, fault_code};
+
+/// What stands in front of the names of hazards, and may be left out.
+const PREFIXES: [&str; 3] = ["SYNC-HAZARD-", "SYNC-CONTENTS-", "SYNC-"];
+
+/// What there is to say about a code.
+#[derive(Clone)]
+pub(crate) struct Page {
+    pub(crate) code: Code,
+    /// As scenarios call it.
+    pub(crate) short: &'static str,
+    pub(crate) text: &'static str,
+}
+
+macro_rules! text {
+    ($code:literal) => {
+        include_str!(concat!("../../../docs/hazards/", $code, ".md"))
+    };
+}
+
+/// All pages: hazards in the order of their kinds, then faults of contents, then the others.
+pub(crate) fn pages() -> impl Iterator<Item = Page> {
+    let hazard = |kind: HazardKind| Page {
+        code: Code(Cow::Owned(format!("SYNC-HAZARD-{kind}"))),
+        short: kind.short(),
+        text: hazard_text(kind),
+    };
+    let never = Page { code: Code(Cow::Borrowed(NEVER_EXECUTED)), short: "NEVER", text: text!("SYNC-NEVER-EXECUTED") };
+    let advice = Page {
+        code: Code(Cow::Borrowed(OVER_SYNCHRONIZATION)),
+        short: "OVER",
+        text: text!("SYNC-OVER-SYNCHRONIZATION"),
+    };
+    let fault = |kind: FaultKind, is_image| Page {
+        code: Code(Cow::Borrowed(fault_code(kind, is_image))),
+        short: kind.short(),
+        text: fault_text(kind, is_image),
+    };
+    let faults = FaultKind::ALL.into_iter().flat_map(move |kind| {
+        // Only a missing release has a code for buffers and another for images.
+        let images = [false, true].into_iter().take(if kind == FaultKind::AcquireWithoutRelease { 2 } else { 1 });
+        images.map(move |is_image| fault(kind, is_image))
+    });
+    HazardKind::ALL.into_iter().map(hazard).chain(faults).chain([never, advice])
+}
+
+fn fault_text(kind: FaultKind, is_image: bool) -> &'static str {
+    match kind {
+        FaultKind::AcquireWithoutRelease if is_image => text!("UNASSIGNED-VkImageMemoryBarrier-image-00004"),
+        FaultKind::AcquireWithoutRelease => text!("UNASSIGNED-VkBufferMemoryBarrier-buffer-00004"),
+        FaultKind::ReadWithoutAcquire => text!("SYNC-CONTENTS-READ-WITHOUT-ACQUIRE"),
+        FaultKind::ReadWithoutTransfer => text!("SYNC-CONTENTS-READ-WITHOUT-TRANSFER"),
+        FaultKind::WriteToPreserved => text!("SYNC-CONTENTS-WRITE-TO-PRESERVED"),
+        FaultKind::ReadNotPreserved => text!("SYNC-CONTENTS-READ-NOT-PRESERVED"),
+    }
+}
+
+fn hazard_text(kind: HazardKind) -> &'static str {
+    match kind {
+        HazardKind::ReadAfterWrite => text!("SYNC-HAZARD-READ-AFTER-WRITE"),
+        HazardKind::WriteAfterRead => text!("SYNC-HAZARD-WRITE-AFTER-READ"),
+        HazardKind::WriteAfterWrite => text!("SYNC-HAZARD-WRITE-AFTER-WRITE"),
+        HazardKind::ReadRacingWrite => text!("SYNC-HAZARD-READ-RACING-WRITE"),
+        HazardKind::WriteRacingWrite => text!("SYNC-HAZARD-WRITE-RACING-WRITE"),
+        HazardKind::WriteRacingRead => text!("SYNC-HAZARD-WRITE-RACING-READ"),
+        HazardKind::ReadAfterPresent => text!("SYNC-HAZARD-READ-AFTER-PRESENT"),
+        HazardKind::WriteAfterPresent => text!("SYNC-HAZARD-WRITE-AFTER-PRESENT"),
+        HazardKind::PresentAfterRead => text!("SYNC-HAZARD-PRESENT-AFTER-READ"),
+        HazardKind::PresentAfterWrite => text!("SYNC-HAZARD-PRESENT-AFTER-WRITE"),
+    }
+}
+
+impl Page {
+    /// The sentence below the title.
+    pub(crate) fn summary(&self) -> &'static str {
+        self.text.lines().nth(2).unwrap_or_default()
+    }
+
+    fn is(&self, wanted: &Wanted) -> bool {
+        match wanted {
+            Wanted::Number(id) => self.code.message_id() == *id,
+            Wanted::Name(name) => name.eq_ignore_ascii_case(bare(&self.code.0)) || name == self.short,
+        }
+    }
+}
+
+/// A code without what may be left out.
+fn bare(code: &str) -> &str {
+    PREFIXES.iter().find_map(|it| code.strip_prefix(it)).unwrap_or(code)
+}
+
+enum Wanted {
+    Number(u32),
+    /// In capitals, with `-` between the words, without the prefix.
+    Name(String),
+}
+
+/// By its code, with or without prefix, the short form, or the number of its messages; in any case.
+pub(crate) fn find(text: &str) -> Option<Page> {
+    let wanted = wanted(text);
+    pages().find(|it| it.is(&wanted))
+}
+
+fn wanted(text: &str) -> Wanted {
+    if let Some(id) = number(text) {
+        return Wanted::Number(id);
+    }
+    Wanted::Name(bare(&text.to_ascii_uppercase().replace('_', "-")).to_owned())
+}
+
+/// Decimal or hexadecimal; messages carry the number as a signed one, so it may be negative.
+fn number(text: &str) -> Option<u32> {
+    if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        return u32::from_str_radix(digits, 16).ok();
+    }
+    text.parse::<u32>().ok().or_else(|| text.parse::<i32>().ok().map(i32::cast_unsigned))
+}
+
+/// Codes that may have been meant.
+pub(crate) fn near(text: &str, count: usize) -> Vec<String> {
+    let Wanted::Name(name) = wanted(text) else { return Vec::new() };
+    let pages: Vec<Page> = pages().collect();
+    let names = pages.iter().flat_map(|it| [bare(&it.code.0), it.short]);
+    let mut found: Vec<String> = Vec::new();
+    for it in nearest(&name, names, count).into_iter().filter_map(find) {
+        let code = it.code.to_string();
+        if !found.contains(&code) {
+            found.push(code);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_found_by_all_their_names() {
+        for page in pages() {
+            let (code, id) = (page.code.to_string(), page.code.message_id());
+            assert!(page.text.starts_with(&format!("# {code}\n")));
+            let names = [
+                code.clone(),
+                code.to_lowercase(),
+                code.replace('-', "_"),
+                bare(&code).to_owned(),
+                bare(&code).to_lowercase(),
+                id.to_string(),
+                id.cast_signed().to_string(),
+                format!("{id:#x}"),
+                format!("0X{id:08X}"),
+            ];
+            for name in names {
+                assert_eq!(find(&name).map(|it| it.code), Some(page.code.clone()), "{name}");
+            }
+            for short in [page.short.to_owned(), page.short.to_lowercase()] {
+                assert_eq!(find(&short).map(|it| it.short), Some(page.short), "{short}");
+            }
+        }
+        for name in ["", "SYNC-HAZARD-", "RAWR", "0", "0xe4d96473", "99999999999", "-"] {
+            assert!(find(name).is_none(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What the records of a program with two threads say must come first: each call is made on one of the two, in turn.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use ash::vk;
+
+use crate::child::child;
+use crate::world::{Setup, World, entry};
+
+const PRINT_AND_REPORT: [(&str, &str); 2] =
+    [("LAVASCOPE_PRINT", "{folder}/print.txt"), ("LAVASCOPE_REPORT", "{folder}/report")];
+
+/// The threads of a test, in the order of their first calls.
+const MAIN: u32 = 1;
+const OTHER: u32 = 2;
+
+/// A call as it was printed.
+#[derive(Debug)]
+struct Call {
+    name: String,
+    thread: u32,
+    number: u64,
+    /// Thread and number of calls that must come first.
+    after: Vec<(u32, u64)>,
+}
+
+fn calls(printed: &str) -> Vec<Call> {
+    let (mut thread, mut after, mut found) = (MAIN, Vec::new(), Vec::new());
+    let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
+    for line in printed.lines() {
+        if let Some(number) = line.strip_prefix("// thread ") {
+            thread = number.parse().expect("a thread is a number");
+        } else if let Some(touch) = line.strip_prefix("// after call ") {
+            let (call, of) = touch.split_once(" of thread ").expect("a call of a thread");
+            after.push((of.parse().expect("a number"), call.parse().expect("a number")));
+        } else if line.starts_with("vk") && line.ends_with(" ->") {
+            after.clear();
+        } else if line.starts_with("vk") {
+            let number = counts.entry(thread).or_insert(0);
+            *number += 1;
+            found.push(Call { name: line.to_owned(), thread, number: *number, after: std::mem::take(&mut after) });
+        }
+    }
+    found
+}
+
+/// The calls of one command on one thread, in their order.
+fn of<'a>(calls: &'a [Call], thread: u32, name: &str) -> Vec<&'a Call> {
+    calls.iter().filter(|it| it.thread == thread && it.name == name).collect()
+}
+
+fn assert_after(later: &Call, earlier: &Call) {
+    assert_eq!(later.after, [(earlier.thread, earlier.number)], "{later:?} comes after {earlier:?}");
+}
+
+type Job<'a> = Box<dyn FnOnce() + Send + 'a>;
+
+/// A thread that makes calls while the first one waits.
+struct Other<'a> {
+    jobs: Sender<Job<'a>>,
+    done: Receiver<()>,
+}
+
+impl<'a> Other<'a> {
+    fn new<'scope>(scope: &'scope std::thread::Scope<'scope, 'a>) -> Other<'a> {
+        let (jobs, incoming) = channel::<Job<'a>>();
+        let (tell, done) = channel();
+        scope.spawn(move || {
+            for job in incoming {
+                job();
+                tell.send(()).expect("somebody waits");
+            }
+        });
+        Other { jobs, done }
+    }
+
+    fn call(&self, job: impl FnOnce() + Send + 'a) {
+        self.jobs.send(Box::new(job)).expect("the thread runs");
+        self.done.recv().expect("the thread runs");
+    }
+}
+
+#[test]
+fn commands_on_a_command_buffer_touch_its_pool() {
+    let name = "order::commands_on_a_command_buffer_touch_its_pool";
+    let Some(outcome) = child(name, &PRINT_AND_REPORT, || {
+        let entry = entry();
+        let world = Setup::STATS.world(&entry);
+        let pool = world.command_pool();
+        let buffer = world.command_buffers(pool, 1)[0];
+        let device = &world.device;
+        let trim = || {
+            // SAFETY: the pool is not in use.
+            unsafe { device.trim_command_pool(pool, vk::CommandPoolTrimFlags::empty()) };
+        };
+        std::thread::scope(|scope| {
+            let other = Other::new(scope);
+            let info = vk::CommandBufferBeginInfo::default();
+            // SAFETY: the command buffer is not in use; the other thread is waited for.
+            other.call(move || unsafe { device.begin_command_buffer(buffer, &info) }.expect("it begins"));
+            trim();
+            // SAFETY: as above.
+            other.call(move || unsafe { device.end_command_buffer(buffer) }.expect("it ends"));
+            trim();
+            let flags = vk::CommandBufferResetFlags::empty();
+            // SAFETY: as above.
+            other.call(move || unsafe { device.reset_command_buffer(buffer, flags) }.expect("it is reset"));
+            trim();
+        });
+        world.destroy();
+    }) else {
+        return;
+    };
+    let calls = calls(&outcome.file("print.txt"));
+    let trims = of(&calls, MAIN, "vkTrimCommandPool");
+    let one = |thread, name: &str| of(&calls, thread, name)[0];
+    let (begin, end) = (one(OTHER, "vkBeginCommandBuffer"), one(OTHER, "vkEndCommandBuffer"));
+    let reset = one(OTHER, "vkResetCommandBuffer");
+    assert_eq!(trims.len(), 3);
+    assert_after(begin, one(MAIN, "vkAllocateCommandBuffers"));
+    assert_after(trims[0], begin);
+    assert_after(end, trims[0]);
+    assert_after(trims[1], end);
+    assert_after(reset, trims[1]);
+    assert_after(trims[2], reset);
+}
+
+fn memory(world: &World) -> vk::DeviceMemory {
+    // SAFETY: the info is valid.
+    unsafe { world.device.allocate_memory(&vk::MemoryAllocateInfo::default().allocation_size(4096), None) }
+        .expect("the null driver has memory")
+}
+
+#[test]
+fn only_externally_synchronized_parameters_are_touched() {
+    let name = "order::only_externally_synchronized_parameters_are_touched";
+    let Some(outcome) = child(name, &PRINT_AND_REPORT, || {
+        let entry = entry();
+        let world = Setup::STATS.world(&entry);
+        let (buffer, memory) = (world.create_buffer(), memory(&world));
+        let device = &world.device;
+        let look = move || {
+            // SAFETY: the buffer is alive.
+            let _ = unsafe { device.get_buffer_memory_requirements(buffer) };
+        };
+        std::thread::scope(|scope| {
+            let other = Other::new(scope);
+            other.call(look);
+            look();
+            // SAFETY: both are alive, and the buffer is not bound.
+            other.call(move || unsafe { device.bind_buffer_memory(buffer, memory, 0) }.expect("it is bound"));
+            // SAFETY: the memory is alive.
+            unsafe { device.get_device_memory_commitment(memory) };
+            look();
+        });
+        world.destroy();
+    }) else {
+        return;
+    };
+    let calls = calls(&outcome.file("print.txt"));
+    let looks = of(&calls, MAIN, "vkGetBufferMemoryRequirements");
+    let bind = of(&calls, OTHER, "vkBindBufferMemory")[0];
+    assert_eq!(looks[0].after, [], "the other thread only looked at the buffer");
+    assert_eq!(of(&calls, MAIN, "vkGetDeviceMemoryCommitment")[0].after, [], "the bind did not touch the memory");
+    assert_after(looks[1], bind);
+}
+
+#[test]
+fn after_a_wait_every_other_thread_comes_later() {
+    let name = "order::after_a_wait_every_other_thread_comes_later";
+    let Some(outcome) = child(name, &PRINT_AND_REPORT, || {
+        let entry = entry();
+        let world = Setup::STATS.world(&entry);
+        let info = vk::FenceCreateInfo::default().flags(vk::FenceCreateFlags::SIGNALED);
+        // SAFETY: the info is valid.
+        let fence = unsafe { world.device.create_fence(&info, None) }.expect("the null driver makes fences");
+        let world = &world;
+        let make = move || {
+            world.create_buffer();
+        };
+        std::thread::scope(|scope| {
+            let other = Other::new(scope);
+            other.call(make);
+            make();
+            other.call(make);
+            // SAFETY: the fence is alive.
+            unsafe { world.device.wait_for_fences(&[fence], true, 0) }.expect("it is signaled");
+            other.call(make);
+            other.call(make);
+        });
+    }) else {
+        return;
+    };
+    let calls = calls(&outcome.file("print.txt"));
+    let made = of(&calls, OTHER, "vkCreateBuffer");
+    let wait = of(&calls, MAIN, "vkWaitForFences")[0];
+    assert_eq!(made.len(), 4);
+    assert_eq!(made[1].after, [], "nothing orders buffers that are made on two threads");
+    assert_after(made[2], wait);
+    assert_eq!(made[3].after, [], "it is ordered already");
+}

@@ -1,0 +1,90 @@
+//! One instruction as it stands among the words of its module.
+
+use std::borrow::Cow;
+
+use spirv::Op;
+
+use crate::{
+    At, Id,
+    grammar::{Form, form},
+};
+
+/// A view of an instruction. The first of its words holds opcode and length.
+#[derive(Clone, Copy, Debug)]
+pub struct Instruction<'a> {
+    pub at: At,
+    words: &'a [u32],
+}
+
+impl<'a> Instruction<'a> {
+    /// `words` has at least one word.
+    pub(crate) fn new(at: At, words: &'a [u32]) -> Instruction<'a> {
+        Instruction { at, words }
+    }
+
+    pub fn words(self) -> &'a [u32] {
+        self.words
+    }
+
+    pub fn opcode(self) -> u16 {
+        (self.words[0] & 0xffff) as u16
+    }
+
+    /// The name of the opcode, if it has one that is known.
+    pub fn op(self) -> Option<Op> {
+        Op::from_u32(self.words[0] & 0xffff)
+    }
+
+    pub fn is(self, op: Op) -> bool {
+        u32::from(self.opcode()) == op as u32
+    }
+
+    /// A word by its place in the instruction, or zero behind its end: optional operands are absent, and zero is no id.
+    pub fn word(self, place: usize) -> u32 {
+        self.words.get(place).copied().unwrap_or(0)
+    }
+
+    pub fn id(self, place: usize) -> Id {
+        Id(self.word(place))
+    }
+
+    /// The words from a place on.
+    pub fn from(self, place: usize) -> &'a [u32] {
+        self.words.get(place..).unwrap_or(&[])
+    }
+
+    pub fn result(self) -> Option<Id> {
+        match form(self.opcode())?.0 {
+            Form::Plain => None,
+            Form::Result => Some(self.id(1)),
+            Form::Typed => Some(self.id(2)),
+        }
+    }
+
+    pub fn result_type(self) -> Option<Id> {
+        (form(self.opcode())?.0 == Form::Typed).then(|| self.id(1))
+    }
+
+    /// The string that begins at a place.
+    pub fn text(self, place: usize) -> Cow<'a, str> {
+        text(self.from(place)).0
+    }
+}
+
+/// A literal string and the number of words it takes.
+pub fn text(words: &[u32]) -> (Cow<'static, str>, usize) {
+    let mut bytes = Vec::with_capacity(words.len() * 4);
+    for (at, word) in words.iter().enumerate() {
+        let four = word.to_le_bytes();
+        if let Some(end) = four.iter().position(|it| *it == 0) {
+            bytes.extend_from_slice(&four[..end]);
+            return (lossy(bytes), at + 1);
+        }
+        bytes.extend_from_slice(&four);
+    }
+    (lossy(bytes), words.len())
+}
+
+fn lossy(bytes: Vec<u8>) -> Cow<'static, str> {
+    Cow::Owned(String::from_utf8(bytes).unwrap_or_else(|it| String::from_utf8_lossy(it.as_bytes()).into_owned()))
+}

@@ -1,0 +1,38 @@
+//! A SPIR-V module one can parse, reflect on, edit and write back.
+//!
+//! A [`Module`] is the words it was made of, with an index beside them: where each instruction begins, which one makes
+//! an id, which decorations and names an id has, which functions and blocks there are. What is unknown (opcodes,
+//! capabilities, decorations) is kept as it is and is never an error.
+//!
+//! [`reflect`] says what an entry point does to descriptors, push constants and device addresses, with specialization
+//! constants applied. [`Editor`] adds instructions and writes the module again; what was there keeps its ids and its
+//! order.
+
+#![forbid(unsafe_code)]
+
+mod edit;
+mod error;
+pub mod grammar;
+mod instruction;
+mod module;
+mod reflect;
+mod source;
+
+pub use edit::{Editor, instruction, string_words};
+pub use error::{Error, Fault};
+pub use instruction::{Instruction, text};
+pub use module::{Block, EntryPoint, Function, Module, Note, Section};
+pub use reflect::{
+    Access, AccessKind, Bytes, Descriptor, DescriptorKind, Each, Element, FragmentTests, Interface, InterfaceKind,
+    Interlock, Layouts, MeshLimits, Mode, NumberKind, Place, Quantity, ReflectError, Reflection, Specialization,
+    Target, Term, reflect,
+};
+pub use source::SourceLine;
+
+/// The id of a thing in a module. Zero is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(pub u32);
+
+/// Which instruction of a module, counted from the first one behind the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct At(pub u32);

@@ -1,0 +1,493 @@
+//! The words of a module with an index of what is in them.
+//!
+//! Checked here, once: lengths, ids against the bound, ids made twice, how functions and blocks nest. Not checked:
+//! whether the module is valid SPIR-V. Whoever reads an operand must live with an id that nothing makes.
+
+use std::ops::Range;
+
+use spirv::Op;
+
+use crate::{
+    At, Error, Fault, Id, Instruction,
+    grammar::{Form, form},
+    text,
+};
+
+const HEADER: usize = 5;
+const NONE: u32 = u32::MAX;
+/// The limit that SPIR-V sets for the bound.
+const BOUND_MAX: u32 = 0x3f_ffff;
+const GROUPED_MAX: usize = 1 << 20;
+
+/// A parsed module.
+#[derive(Clone, Debug)]
+pub struct Module {
+    words: Vec<u32>,
+    /// Where each instruction begins, and the end.
+    offsets: Vec<u32>,
+    /// By id: the instruction that makes it.
+    made: Vec<u32>,
+    /// Sorted by id, then in the order of the module.
+    decorations: Vec<(Id, Note)>,
+    names: Vec<(Id, Note)>,
+    functions: Vec<Function>,
+    blocks: Vec<Block>,
+    entries: Vec<EntryPoint>,
+    /// By section: the first instruction of a later one.
+    ends: [u32; Section::ALL.len()],
+}
+
+/// A decoration or a name of an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Of a structure.
+    pub member: Option<u32>,
+    /// The instruction that says it.
+    pub at: At,
+    /// Where in that instruction the decoration, or the name, stands.
+    pub place: usize,
+}
+
+/// A function, from `OpFunction` to `OpFunctionEnd`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    pub id: Id,
+    /// Its instructions.
+    pub all: Range<u32>,
+    pub parameters: Vec<At>,
+    /// Its blocks, as places in [`Module::blocks`].
+    pub blocks: Range<u32>,
+}
+
+/// A block, from `OpLabel` to the instruction that ends it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    pub label: Id,
+    pub all: Range<u32>,
+}
+
+impl Block {
+    pub fn last(&self) -> At {
+        At(self.all.end - 1)
+    }
+}
+
+/// What a pipeline may begin with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryPoint {
+    pub at: At,
+    /// An `ExecutionModel`, known or not.
+    pub model: u32,
+    pub function: Id,
+    pub name: String,
+    pub interface: Vec<Id>,
+}
+
+/// The sections of a module, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Section {
+    Capabilities,
+    Extensions,
+    Imports,
+    MemoryModel,
+    EntryPoints,
+    ExecutionModes,
+    Sources,
+    Names,
+    Processed,
+    Annotations,
+    Globals,
+    Functions,
+}
+
+impl Section {
+    const ALL: [Section; 12] = [
+        Section::Capabilities,
+        Section::Extensions,
+        Section::Imports,
+        Section::MemoryModel,
+        Section::EntryPoints,
+        Section::ExecutionModes,
+        Section::Sources,
+        Section::Names,
+        Section::Processed,
+        Section::Annotations,
+        Section::Globals,
+        Section::Functions,
+    ];
+
+    /// The section that an instruction is in, given that of the one before.
+    fn of(opcode: Option<Op>, before: Section) -> Section {
+        if before == Section::Functions {
+            return before;
+        }
+        match opcode {
+            Some(Op::Capability) => Section::Capabilities,
+            Some(Op::Extension) => Section::Extensions,
+            Some(Op::ExtInstImport) => Section::Imports,
+            Some(Op::MemoryModel | Op::SamplerImageAddressingModeNV) => Section::MemoryModel,
+            Some(Op::EntryPoint) => Section::EntryPoints,
+            Some(Op::ExecutionMode | Op::ExecutionModeId) => Section::ExecutionModes,
+            Some(Op::String | Op::Source | Op::SourceContinued | Op::SourceExtension) => Section::Sources,
+            Some(Op::Name | Op::MemberName) => Section::Names,
+            Some(Op::ModuleProcessed) => Section::Processed,
+            Some(
+                Op::Decorate
+                | Op::MemberDecorate
+                | Op::DecorationGroup
+                | Op::GroupDecorate
+                | Op::GroupMemberDecorate
+                | Op::DecorateId
+                | Op::DecorateString
+                | Op::MemberDecorateString,
+            ) => Section::Annotations,
+            Some(Op::Function) => Section::Functions,
+            Some(Op::Line | Op::NoLine) | None => before,
+            Some(_) => Section::Globals,
+        }
+    }
+}
+
+impl Module {
+    /// Reads the words as `vkCreateShaderModule` gets them.
+    pub fn parse(words: &[u32]) -> Result<Module, Error> {
+        let bound = check_header(words)?;
+        let mut module = Module {
+            words: words.to_vec(),
+            offsets: Vec::with_capacity(words.len() / 3),
+            made: Vec::new(),
+            decorations: Vec::new(),
+            names: Vec::new(),
+            functions: Vec::new(),
+            blocks: Vec::new(),
+            entries: Vec::new(),
+            ends: [NONE; Section::ALL.len()],
+        };
+        Parser { module: &mut module, bound, section: Section::Capabilities, function: None }.run()?;
+        module.expand_groups()?;
+        module.decorations.sort_by_key(|it| it.0);
+        module.names.sort_by_key(|it| it.0);
+        Ok(module)
+    }
+
+    /// Exactly what was parsed.
+    pub fn words(&self) -> &[u32] {
+        &self.words
+    }
+
+    /// Major and minor.
+    pub fn version(&self) -> (u8, u8) {
+        let bytes = self.words[1].to_le_bytes();
+        (bytes[2], bytes[1])
+    }
+
+    /// Every id is below it.
+    pub fn bound(&self) -> u32 {
+        self.words[3]
+    }
+
+    pub fn len(&self) -> u32 {
+        self.offsets.len() as u32 - 1
+    }
+
+    /// Whether there is nothing but the header.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// An instruction of this module: `at` is below [`Module::len`].
+    pub fn at(&self, at: At) -> Instruction<'_> {
+        let (from, to) = (self.offsets[at.0 as usize], self.offsets[at.0 as usize + 1]);
+        Instruction::new(at, &self.words[from as usize..to as usize])
+    }
+
+    pub fn instructions(&self, range: Range<u32>) -> impl DoubleEndedIterator<Item = Instruction<'_>> {
+        range.map(|it| self.at(At(it)))
+    }
+
+    /// All of them.
+    pub fn all(&self) -> impl DoubleEndedIterator<Item = Instruction<'_>> {
+        self.instructions(0..self.len())
+    }
+
+    /// What stands before the first function.
+    pub fn globals(&self) -> Range<u32> {
+        0..self.end_of(Section::Globals).0
+    }
+
+    /// Where an instruction may be added to a section: before this one.
+    pub fn end_of(&self, section: Section) -> At {
+        At(self.ends[section as usize].min(self.len()))
+    }
+
+    /// Which instruction makes an id.
+    pub fn place_of(&self, id: Id) -> Option<At> {
+        self.made.get(id.0 as usize).copied().filter(|it| *it != NONE).map(At)
+    }
+
+    /// The instruction that makes an id.
+    pub fn made(&self, id: Id) -> Option<Instruction<'_>> {
+        self.place_of(id).map(|it| self.at(it))
+    }
+
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// The blocks of all functions.
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    pub fn entries(&self) -> &[EntryPoint] {
+        &self.entries
+    }
+
+    /// Which function has this id, as a place in [`Module::functions`].
+    pub fn function_of(&self, id: Id) -> Option<usize> {
+        let at = self.place_of(id)?;
+        self.functions.binary_search_by_key(&at.0, |it| it.all.start).ok()
+    }
+
+    /// Which block has this label, as a place in [`Module::blocks`].
+    pub fn block_of(&self, label: Id) -> Option<usize> {
+        let at = self.place_of(label)?;
+        self.blocks.binary_search_by_key(&at.0, |it| it.all.start).ok()
+    }
+
+    /// Which block an instruction is in.
+    pub fn block_around(&self, at: At) -> Option<usize> {
+        let next = self.blocks.partition_point(|it| it.all.start <= at.0);
+        next.checked_sub(1).filter(|it| self.blocks[*it].all.contains(&at.0))
+    }
+
+    /// The decorations of an id and of its members, those of groups included.
+    pub fn decorations(&self, id: Id) -> impl Iterator<Item = Note> {
+        notes(&self.decorations, id)
+    }
+
+    /// The words of a decoration: itself, then its operands.
+    pub fn decoration(&self, note: Note) -> &[u32] {
+        self.at(note.at).from(note.place)
+    }
+
+    /// The first operand of a decoration of an id.
+    pub fn decorated(&self, id: Id, member: Option<u32>, decoration: spirv::Decoration) -> Option<u32> {
+        let found = self.decorations(id).filter(|it| it.member == member);
+        let mut found = found.map(|it| self.decoration(it)).filter(|it| it.first() == Some(&(decoration as u32)));
+        found.next().map(|it| it.get(1).copied().unwrap_or(0))
+    }
+
+    /// The name of an id or a member, where the module has one that is not empty.
+    pub fn name(&self, id: Id, member: Option<u32>) -> Option<String> {
+        let note = notes(&self.names, id).find(|it| it.member == member)?;
+        Some(self.at(note.at).text(note.place).into_owned()).filter(|it| !it.is_empty())
+    }
+
+    /// Decorations of groups become decorations of what the groups are applied to.
+    fn expand_groups(&mut self) -> Result<(), Error> {
+        let uses: Vec<(Id, Option<u32>, Id)> = self.instructions(self.globals()).flat_map(group_uses).collect();
+        if uses.is_empty() {
+            return Ok(());
+        }
+        let mut own = self.decorations.clone();
+        own.sort_by_key(|it| it.0);
+        let mut left = GROUPED_MAX;
+        for (group, member, target) in uses {
+            for note in notes(&own, group) {
+                left = left.checked_sub(1).ok_or(Error { word: 0, instruction: 0, fault: Fault::Groups })?;
+                self.decorations.push((target, Note { member, ..note }));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn notes(all: &[(Id, Note)], id: Id) -> impl Iterator<Item = Note> {
+    let from = all.partition_point(|it| it.0 < id);
+    all[from..].iter().take_while(move |it| it.0 == id).map(|it| it.1)
+}
+
+/// Group, member and target.
+fn group_uses(instruction: Instruction<'_>) -> Vec<(Id, Option<u32>, Id)> {
+    let group = instruction.id(1);
+    match instruction.op() {
+        Some(Op::GroupDecorate) => instruction.from(2).iter().map(|it| (group, None, Id(*it))).collect(),
+        Some(Op::GroupMemberDecorate) => {
+            instruction.from(2).chunks_exact(2).map(|it| (group, Some(it[1]), Id(it[0]))).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The bound that the header names.
+fn check_header(words: &[u32]) -> Result<u32, Error> {
+    let fault = |word, fault| Err(Error { word, instruction: 0, fault });
+    match words.first() {
+        Some(&first) if first == spirv::MAGIC_NUMBER.swap_bytes() => fault(0, Fault::ByteOrder),
+        Some(&first) if first != spirv::MAGIC_NUMBER => fault(0, Fault::Magic(first)),
+        _ if words.len() < HEADER => fault(words.len(), Fault::Header),
+        _ if words[3] > BOUND_MAX => fault(3, Fault::BoundLimit(words[3])),
+        _ => Ok(words[3]),
+    }
+}
+
+/// Goes through the words once.
+struct Parser<'a> {
+    module: &'a mut Module,
+    bound: u32,
+    section: Section,
+    /// Where the open function began, and its blocks.
+    function: Option<(u32, u32)>,
+}
+
+impl Parser<'_> {
+    fn run(mut self) -> Result<(), Error> {
+        let mut word = HEADER;
+        while word < self.module.words.len() {
+            let index = self.module.offsets.len();
+            let at = |fault| Error { word, instruction: index, fault };
+            let words = check_length(&self.module.words[word..]).map_err(at)?;
+            self.module.offsets.push(word as u32);
+            self.take(index as u32, word..word + words).map_err(at)?;
+            word += words;
+        }
+        let instruction = self.module.offsets.len();
+        self.module.offsets.push(word as u32);
+        match self.function {
+            Some(_) => Err(Error { word, instruction, fault: Fault::Unfinished }),
+            None => Ok(()),
+        }
+    }
+
+    fn take(&mut self, index: u32, range: Range<usize>) -> Result<(), Fault> {
+        let opcode = (self.module.words[range.start] & 0xffff) as u16;
+        let op = Op::from_u32(u32::from(opcode));
+        match form(opcode).map(|it| it.0) {
+            Some(Form::Result) => self.make(self.module.words[range.start + 1], index)?,
+            Some(Form::Typed) => self.make(self.module.words[range.start + 2], index)?,
+            Some(Form::Plain) | None => {}
+        }
+        let section = Section::of(op, self.section);
+        if section > self.section {
+            for end in &mut self.module.ends[self.section as usize..section as usize] {
+                *end = (*end).min(index);
+            }
+            self.section = section;
+        }
+        if self.section == Section::Functions {
+            self.nest(op, index, range.start)
+        } else {
+            self.annotate(op, index, range)
+        }
+    }
+
+    fn make(&mut self, id: u32, index: u32) -> Result<(), Fault> {
+        if id == 0 || id >= self.bound {
+            return Err(Fault::Bound { id, bound: self.bound });
+        }
+        let made = &mut self.module.made;
+        if made.len() <= id as usize {
+            made.resize(id as usize + 1, NONE);
+        }
+        if made[id as usize] != NONE {
+            return Err(Fault::Twice(id));
+        }
+        made[id as usize] = index;
+        Ok(())
+    }
+
+    fn annotate(&mut self, op: Option<Op>, index: u32, range: Range<usize>) -> Result<(), Fault> {
+        let words = &self.module.words[range];
+        let note = |member, place| (Id(words[1]), Note { member, at: At(index), place });
+        match op {
+            Some(Op::Decorate | Op::DecorateId | Op::DecorateString) => {
+                self.module.decorations.push(note(None, 2));
+            }
+            Some(Op::MemberDecorate | Op::MemberDecorateString) => {
+                self.module.decorations.push(note(Some(words[2]), 3));
+            }
+            Some(Op::Name) => self.module.names.push(note(None, 2)),
+            Some(Op::MemberName) => self.module.names.push(note(Some(words[2]), 3)),
+            Some(Op::EntryPoint) => {
+                let (name, taken) = text(&words[3..]);
+                let interface = words[3 + taken..].iter().map(|it| Id(*it)).collect();
+                let (model, function) = (words[1], Id(words[2]));
+                self.module.entries.push(EntryPoint {
+                    at: At(index),
+                    model,
+                    function,
+                    name: name.into_owned(),
+                    interface,
+                });
+            }
+            Some(Op::Label | Op::FunctionParameter | Op::FunctionEnd) => return Err(Fault::Outside),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn nest(&mut self, op: Option<Op>, index: u32, word: usize) -> Result<(), Fault> {
+        let first_block = self.module.blocks.len() as u32;
+        match op {
+            Some(Op::Function) => {
+                if self.function.is_some() {
+                    return Err(Fault::Nested);
+                }
+                self.function = Some((index, first_block));
+                let id = Id(self.module.words[word + 2]);
+                let function = Function { id, all: index..index, parameters: Vec::new(), blocks: 0..0 };
+                self.module.functions.push(function);
+            }
+            Some(Op::FunctionParameter) => {
+                if self.function.is_none_or(|it| it.1 != first_block) {
+                    return Err(Fault::Outside);
+                }
+                self.open()?.parameters.push(At(index));
+            }
+            Some(Op::FunctionEnd) => {
+                let (from, blocks) = self.function.take().ok_or(Fault::Outside)?;
+                let open = self.open()?;
+                open.all = from..index + 1;
+                open.blocks = blocks..first_block;
+            }
+            Some(Op::Label) => {
+                self.function.ok_or(Fault::Outside)?;
+                let label = Id(self.module.words[word + 1]);
+                self.module.blocks.push(Block { label, all: index..index + 1 });
+            }
+            Some(Op::Line | Op::NoLine) => {}
+            _ => match self.function {
+                // Non-semantic instructions may stand between and behind functions.
+                None => {}
+                Some((_, blocks)) if blocks == first_block => return Err(Fault::NoBlock),
+                Some(_) => {
+                    if let Some(block) = self.module.blocks.last_mut() {
+                        block.all.end = index + 1;
+                    }
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn open(&mut self) -> Result<&mut Function, Fault> {
+        self.module.functions.last_mut().ok_or(Fault::Outside)
+    }
+}
+
+/// The number of words of the first instruction.
+fn check_length(words: &[u32]) -> Result<usize, Fault> {
+    let (length, opcode) = ((words[0] >> 16) as usize, (words[0] & 0xffff) as u16);
+    if length == 0 {
+        return Err(Fault::Empty);
+    }
+    if length > words.len() {
+        return Err(Fault::PastEnd { words: length, left: words.len() });
+    }
+    let least = form(opcode).map_or(1, |it| it.1);
+    if length < least {
+        return Err(Fault::Short { opcode, words: length, least });
+    }
+    Ok(length)
+}

@@ -1,0 +1,283 @@
+//! What an entry point does to resources, before it runs.
+//!
+//! [`reflect`] applies a specialization, follows calls and pointers from the entry point, and lists every access to
+//! descriptors, push constants and device addresses that it may do: which bytes as far as constants tell, and whether
+//! every invocation does it. What a shader declares and never uses is not in the list.
+
+mod access;
+mod constants;
+mod flow;
+mod fold;
+mod interface;
+mod layouts;
+mod pointer;
+mod step;
+mod types;
+mod value;
+mod variables;
+mod walk;
+
+use crate::{At, Id, Module};
+
+pub use constants::Specialization;
+pub use interface::{FragmentTests, Interface, InterfaceKind, Interlock, MeshLimits, NumberKind};
+pub use layouts::Layouts;
+
+use constants::Constants;
+use types::Types;
+use variables::Variables;
+use walk::Machine;
+
+/// What an entry point does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reflection {
+    /// The descriptors that it uses, in the order of the module.
+    pub descriptors: Vec<Descriptor>,
+    /// In the order of the module.
+    pub accesses: Vec<Access>,
+    /// The inputs and outputs that it uses; a block is one entry per member.
+    pub interface: Vec<Interface>,
+    /// Of stages that have workgroups.
+    pub workgroup_size: Option<[u32; 3]>,
+    pub mesh: Option<MeshLimits>,
+    pub tests: FragmentTests,
+    pub interlock: Option<Interlock>,
+    /// Whether a fragment may end early without having written anything: `OpKill`, `OpTerminateInvocation`.
+    pub may_discard: bool,
+    pub may_demote: bool,
+    /// Whether the shader makes the pipeline run once per sample.
+    pub is_per_sample: bool,
+    /// The locations of color attachments that are read as tile images.
+    pub color_reads: Vec<u32>,
+    pub reads_depth: bool,
+    pub reads_stencil: bool,
+    /// Whether everything could be followed. If not (a pointer out of nowhere, an instruction that is not known, a heap
+    /// of descriptors), there may be accesses that are not in the list.
+    pub is_complete: bool,
+}
+
+/// A descriptor, or an array of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Descriptor {
+    pub id: Id,
+    pub name: Option<String>,
+    pub set: u32,
+    pub binding: u32,
+    pub kind: DescriptorKind,
+    /// One where it is no array; nothing where the array has no length in the shader.
+    pub count: Option<u32>,
+    pub input_attachment: Option<u32>,
+    pub is_non_writable: bool,
+    pub is_non_readable: bool,
+    pub is_coherent: bool,
+    pub is_volatile: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DescriptorKind {
+    Sampler,
+    CombinedImageSampler,
+    SampledImage,
+    StorageImage,
+    UniformTexelBuffer,
+    StorageTexelBuffer,
+    UniformBuffer,
+    StorageBuffer,
+    InputAttachment,
+    AccelerationStructure,
+    Tensor,
+    /// Of a type that is not known here.
+    Unknown,
+}
+
+/// An access, by one instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// For messages: see [`Module::source`].
+    pub at: At,
+    pub target: Target,
+    /// Which bytes of the range it is, where that is decided by the invocation's numbers and by what memory holds.
+    pub each: Option<Each>,
+    pub kind: AccessKind,
+    pub mode: Mode,
+    /// Every invocation that runs to its end does it, to this very target. Otherwise it is under a branch or in a loop,
+    /// or the target is one of several.
+    pub is_certain: bool,
+}
+
+impl Access {
+    /// What is equal here is the same access.
+    fn order(&self) -> (At, AccessKind, Mode, &Target, &Option<Each>, bool) {
+        (self.at, self.kind, self.mode, &self.target, &self.each, !self.is_certain)
+    }
+
+    fn is_same(&self, other: &Access) -> bool {
+        let (left, right) = (self.order(), other.order());
+        (left.0, left.1, left.2, left.3, left.4) == (right.0, right.1, right.2, right.3, right.4)
+    }
+}
+
+/// What is accessed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Target {
+    Descriptor {
+        /// Its place in [`Reflection::descriptors`].
+        descriptor: usize,
+        element: Element,
+        /// Of a buffer; which texels of an image, only the device knows.
+        bytes: Option<Bytes>,
+    },
+    PushConstant {
+        bytes: Bytes,
+    },
+    /// Memory at a device address.
+    Address {
+        /// Where the shader reads the address, if it could be followed.
+        from: Option<Place>,
+        /// Relative to the address.
+        bytes: Bytes,
+    },
+}
+
+/// Which element of an array of descriptors. Arrays of arrays are counted through, as Vulkan does.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Element {
+    Constant(u32),
+    /// Decided at run time; by the number that is read here, if it could be followed.
+    Dynamic(Option<Box<Place>>),
+}
+
+/// A range of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes {
+    pub start: u64,
+    /// Exclusive; nothing where only the size of what is bound ends it.
+    pub end: Option<u64>,
+    /// All of it is accessed. Otherwise some of it, decided at run time.
+    pub is_exact: bool,
+}
+
+/// An invocation accesses `size` bytes from `start` plus the sum of the terms on.
+///
+/// The shader may count in 32 bits; a sum that leaves them wraps around there, but not here.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Each {
+    pub start: i64,
+    pub terms: Vec<Term>,
+    pub size: u64,
+}
+
+/// A quantity, so many times.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Term {
+    pub of: Quantity,
+    pub factor: i64,
+}
+
+/// A number that is decided outside of the shader.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Quantity {
+    /// A component of a `BuiltIn`: the number of an invocation, a workgroup, a vertex.
+    BuiltIn { built_in: u32, component: u32 },
+    /// What the shader reads here.
+    Read(Place),
+}
+
+/// Where a number or an address is read that decides about another access.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    PushConstant {
+        bytes: Bytes,
+    },
+    Descriptor {
+        set: u32,
+        binding: u32,
+        element: Element,
+        bytes: Bytes,
+    },
+    /// Relative to an address that is itself read somewhere.
+    Address {
+        from: Box<Place>,
+        bytes: Bytes,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AccessKind {
+    Load,
+    Store,
+    Atomic,
+    /// With a sampler: gathering, too.
+    Sample,
+    Fetch,
+    ImageRead,
+    ImageWrite,
+    /// Of sizes and lengths: touches no contents.
+    Query,
+    /// Of rays through an acceleration structure.
+    Trace,
+    Tensor,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mode {
+    /// The descriptor is used, but no memory behind it: a query, or a sampler.
+    None,
+    Read,
+    Write,
+    ReadWrite,
+}
+
+impl Mode {
+    pub fn reads(self) -> bool {
+        matches!(self, Mode::Read | Mode::ReadWrite)
+    }
+
+    pub fn writes(self) -> bool {
+        matches!(self, Mode::Write | Mode::ReadWrite)
+    }
+}
+
+/// Why there is nothing to reflect on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReflectError {
+    #[error("the module has {entries} entry points, and none at {entry}")]
+    NoEntry { entry: usize, entries: usize },
+    #[error("the entry point names id {0}, which is no function")]
+    NoFunction(u32),
+}
+
+/// What an entry point does, given by its place in [`Module::entries`].
+pub fn reflect(module: &Module, entry: usize, specialization: &Specialization) -> Result<Reflection, ReflectError> {
+    let entries = module.entries();
+    let found = entries.get(entry).ok_or(ReflectError::NoEntry { entry, entries: entries.len() })?;
+    let function = module.function_of(found.function).ok_or(ReflectError::NoFunction(found.function.0))?;
+    let constants = Constants::new(module, specialization);
+    let types = Types::new(module, &constants);
+    let variables = Variables::new(module, &types);
+    let mut machine = Machine::new(module, types, constants, variables);
+    let accesses = machine.run(function);
+    let mut reflection = interface::describe(&machine, found, accesses);
+    keep_used(&mut reflection);
+    Ok(reflection)
+}
+
+/// Forgets the descriptors that no access names.
+fn keep_used(reflection: &mut Reflection) {
+    let mut numbers = vec![None; reflection.descriptors.len()];
+    for access in &reflection.accesses {
+        if let Target::Descriptor { descriptor, .. } = &access.target {
+            numbers[*descriptor] = Some(0);
+        }
+    }
+    for (next, number) in numbers.iter_mut().flatten().enumerate() {
+        *number = next;
+    }
+    for access in &mut reflection.accesses {
+        if let Target::Descriptor { descriptor, .. } = &mut access.target {
+            *descriptor = numbers[*descriptor].unwrap_or(0);
+        }
+    }
+    let mut numbers = numbers.iter();
+    reflection.descriptors.retain(|_| numbers.next().is_some_and(Option::is_some));
+}

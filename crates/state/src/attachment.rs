@@ -1,0 +1,194 @@
+//! Which attachments a draw or a clear touches, and how.
+//!
+//! Found without knowing the attachments themselves: a secondary command buffer may be recorded before anybody knows
+//! which images it will draw to.
+
+use std::ops::Range;
+
+use lavascope_abi as vk;
+use lavascope_program::{Access, Area, AttachmentView, Components, ImageRegion, Region};
+
+use crate::raster::Raster;
+use crate::shader::Shader;
+use crate::usage::{
+    COLOR_READ, COLOR_WRITE, DENSITY_MAP_READ, EARLY_READ, EARLY_WRITE, LATE_READ, LATE_WRITE, SHADING_RATE_READ, Usage,
+};
+
+/// A use of an attachment of the current subpass or rendering.
+#[derive(Clone, Debug)]
+pub(crate) struct Touch {
+    target: Target,
+    usage: Usage,
+    components: Components,
+    /// Less than the render area.
+    area: Option<Area>,
+    layers: Layers,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    Color(u32),
+    Depth,
+    Stencil,
+    ShadingRate,
+    DensityMap,
+}
+
+#[derive(Clone, Debug)]
+enum Layers {
+    All,
+    /// Counted from the first of the attachment.
+    Some(Range<u32>),
+}
+
+/// The attachments that draws go to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Targets {
+    pub(crate) colors: Vec<Option<AttachmentView>>,
+    pub(crate) depth_stencil: [Option<AttachmentView>; 2],
+    /// With the texels of the render area that one of its texels is about.
+    pub(crate) shading_rate: Option<(AttachmentView, [u32; 2])>,
+    pub(crate) density_map: Option<AttachmentView>,
+    pub(crate) area: Option<Area>,
+    pub(crate) view_mask: u32,
+}
+
+/// What a draw touches.
+pub(crate) fn of_draw(raster: &Raster, shaders: &[Shader], locations: Option<&[u32]>, colors: usize) -> Vec<Touch> {
+    if raster.is_discarded || raster.is_all_culled() && shaders.iter().all(|it| !it.makes_primitives()) {
+        return Vec::new();
+    }
+    let layers = layers_of(shaders);
+    let touch =
+        |target, usage| Touch { target, usage, components: Components::ALL, area: None, layers: layers.clone() };
+    let mut found = vec![touch(Target::ShadingRate, SHADING_RATE_READ), touch(Target::DensityMap, DENSITY_MAP_READ)];
+    let fragment = shaders.iter().find(|it| it.is_fragment());
+    let interface = fragment.and_then(|it| it.interface.as_deref());
+    let is_early = interface.is_some_and(|it| it.has_early_tests);
+    let (read, write) = if is_early { (EARLY_READ, EARLY_WRITE) } else { (LATE_READ, LATE_WRITE) };
+    if raster.has_depth_test {
+        found.push(touch(Target::Depth, if raster.has_depth_write { write } else { read }));
+    } else if raster.has_depth_bounds {
+        found.push(touch(Target::Depth, read));
+    }
+    if raster.has_stencil_test {
+        found.push(touch(Target::Stencil, if raster.stencil_writes() { write } else { read }));
+    }
+    if fragment.is_none() {
+        return found;
+    }
+    for index in 0..colors {
+        let location = locations.map_or(Some(index as u32), |it| it.get(index).copied());
+        let is_written = |location: u32| interface.is_none_or(|it| location < 64 && it.outputs >> location & 1 != 0);
+        let state = raster.color(index);
+        if !location.is_some_and(is_written) || !state.is_enabled || state.write_mask == 0 {
+            continue;
+        }
+        let target = Target::Color(index as u32);
+        if state.is_blended || raster.logic_reads() {
+            found.push(touch(target, COLOR_READ));
+        }
+        found.push(Touch { components: Components(state.write_mask & 0xf), ..touch(target, COLOR_WRITE) });
+    }
+    found
+}
+
+/// Only a shader can choose another layer than the first.
+fn layers_of(shaders: &[Shader]) -> Layers {
+    let may_choose = |it: &Shader| it.interface.as_ref().is_none_or(|it| it.writes_layer);
+    let is_known = !shaders.is_empty() && !shaders.iter().filter(|it| !it.is_fragment()).any(may_choose);
+    if is_known { Layers::Some(0..1) } else { Layers::All }
+}
+
+/// What `vkCmdClearAttachments` touches in one of its rectangles.
+pub(crate) fn of_clear(clear: &vk::ClearAttachment, area: Area, layers: Range<u32>) -> Vec<Touch> {
+    let has = |aspect: vk::ImageAspectFlags| clear.aspect_mask.0 & aspect.0 != 0;
+    let touch = |target, usage| Touch {
+        target,
+        usage,
+        components: Components::ALL,
+        area: Some(area),
+        layers: Layers::Some(layers.clone()),
+    };
+    let color = has(vk::ImageAspectFlags::COLOR).then(|| touch(Target::Color(clear.color_attachment), COLOR_WRITE));
+    let depth = has(vk::ImageAspectFlags::DEPTH).then(|| touch(Target::Depth, EARLY_WRITE));
+    let stencil = has(vk::ImageAspectFlags::STENCIL).then(|| touch(Target::Stencil, EARLY_WRITE));
+    color.into_iter().chain(depth).chain(stencil).collect()
+}
+
+impl Targets {
+    /// The accesses that touches are, here.
+    pub(crate) fn accesses(&self, touches: &[Touch]) -> Vec<Access> {
+        touches.iter().flat_map(|it| self.access(it)).collect()
+    }
+
+    fn access(&self, touch: &Touch) -> Vec<Access> {
+        let (Some(view), Some(area)) = (self.view(touch.target), self.area_of(touch)) else { return Vec::new() };
+        let aspects = match touch.target {
+            Target::Depth => vk::ImageAspectFlags::DEPTH.0,
+            Target::Stencil => vk::ImageAspectFlags::STENCIL.0,
+            Target::Color(_) | Target::ShadingRate | Target::DensityMap => view.region.aspects,
+        };
+        let of_layers = |layers| {
+            let region = ImageRegion {
+                aspects,
+                mips: view.region.mips.clone(),
+                layers,
+                area: Some(area),
+                components: touch.components,
+            };
+            touch.usage.on(view.resource, Region::Image(region))
+        };
+        self.layers(&view.region.layers, &touch.layers).into_iter().map(of_layers).collect()
+    }
+
+    fn view(&self, target: Target) -> Option<&AttachmentView> {
+        match target {
+            Target::Color(index) => self.colors.get(index as usize)?.as_ref(),
+            Target::Depth => self.depth_stencil[0].as_ref(),
+            Target::Stencil => self.depth_stencil[1].as_ref(),
+            Target::ShadingRate => self.shading_rate.as_ref().map(|it| &it.0),
+            Target::DensityMap => self.density_map.as_ref(),
+        }
+    }
+
+    fn area_of(&self, touch: &Touch) -> Option<Area> {
+        let own = self.area?;
+        let area = touch.area.map_or(own, |it| intersection(own, it));
+        match (touch.target, &self.shading_rate) {
+            (Target::ShadingRate, Some((_, size))) => Some(scaled(area, *size)),
+            // How large a texel of the map is the device decides.
+            (Target::DensityMap, _) => Some(Area { offset: [0; 3], extent: [u32::MAX, u32::MAX, 1] }),
+            _ => Some(area),
+        }
+    }
+
+    fn layers(&self, own: &Range<u32>, wanted: &Layers) -> Vec<Range<u32>> {
+        if self.view_mask != 0 {
+            let views = (0..32).filter(|it| self.view_mask >> it & 1 != 0).map(|it| own.start.saturating_add(it));
+            return views.filter(|it| *it < own.end).map(|it| it..it + 1).collect();
+        }
+        let range = match wanted {
+            Layers::All => own.clone(),
+            Layers::Some(part) => {
+                own.start.saturating_add(part.start).min(own.end)..own.start.saturating_add(part.end).min(own.end)
+            }
+        };
+        Some(range).filter(|it| !it.is_empty()).into_iter().collect()
+    }
+}
+
+fn intersection(one: Area, two: Area) -> Area {
+    let start: [u32; 3] = std::array::from_fn(|it| one.offset[it].max(two.offset[it]));
+    let end =
+        |it: usize| one.offset[it].saturating_add(one.extent[it]).min(two.offset[it].saturating_add(two.extent[it]));
+    Area { offset: start, extent: std::array::from_fn(|it| end(it).saturating_sub(start[it])) }
+}
+
+/// The texels of a shading rate attachment that are about an area.
+fn scaled(area: Area, size: [u32; 2]) -> Area {
+    let size = size.map(|it| it.max(1));
+    let start: [u32; 2] = std::array::from_fn(|it| area.offset[it] / size[it]);
+    let end: [u32; 2] = std::array::from_fn(|it| area.offset[it].saturating_add(area.extent[it]).div_ceil(size[it]));
+    Area { offset: [start[0], start[1], 0], extent: [end[0] - start[0], end[1] - start[1], 1] }
+}

@@ -1,0 +1,162 @@
+//! Command pools and command buffers, and what is bound in one while it is recorded.
+
+use lavascope_abi as vk;
+use lavascope_event::{Call, Outcome};
+use lavascope_program::{Access, Command, CommandBufferId};
+
+use crate::bind::State;
+use crate::device::{Device, Event};
+use crate::late::Late;
+use crate::listener::{Out, object};
+use crate::rendering::Scene;
+
+/// A command pool: the command buffers that were allocated from it.
+#[derive(Default)]
+pub(crate) struct Pool {
+    pub(crate) buffers: Vec<u64>,
+}
+
+/// A command buffer.
+pub(crate) struct Recording {
+    pub(crate) id: CommandBufferId,
+    pub(crate) is_secondary: bool,
+    /// Commands that the listener was told of.
+    pub(crate) count: u32,
+    /// Secondary command buffers that it executes.
+    pub(crate) executed: Vec<u64>,
+    pub(crate) state: State,
+    pub(crate) late: Vec<Late>,
+}
+
+impl Recording {
+    fn new(id: CommandBufferId, is_secondary: bool) -> Recording {
+        Recording { id, is_secondary, count: 0, executed: Vec::new(), state: State::default(), late: Vec::new() }
+    }
+
+    /// Appends a command, and gives its place.
+    pub(crate) fn push(&mut self, command: Command, out: &mut Out<'_>) -> u32 {
+        out.listener.command(out.at, self.id, command);
+        self.count += 1;
+        self.count - 1
+    }
+
+    fn clear(&mut self) {
+        *self = Recording::new(self.id, self.is_secondary);
+    }
+}
+
+impl Device {
+    pub(crate) fn command_buffers(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+        match (event.call, event.outcome) {
+            (Call::CreateCommandPool(_), Some(Outcome::CreateCommandPool(made))) => {
+                if let Some(pool) = made.p_command_pool() {
+                    self.command_pools.insert(pool.0, Pool::default());
+                }
+            }
+            (Call::DestroyCommandPool(it), None) => {
+                for buffer in self.command_pools.remove(it.command_pool.0).unwrap_or_default().buffers {
+                    self.free(buffer, out);
+                }
+            }
+            (Call::ResetCommandPool(it), None) => {
+                let buffers = self.command_pools.get(it.command_pool.0).map_or(Vec::new(), |it| it.buffers.clone());
+                for buffer in buffers {
+                    self.reset(buffer, out);
+                }
+            }
+            (Call::AllocateCommandBuffers(it), Some(Outcome::AllocateCommandBuffers(made))) => {
+                let Some(info) = it.p_allocate_info() else { return true };
+                let is_secondary = info.level == vk::CommandBufferLevel::SECONDARY;
+                for buffer in made.p_command_buffers() {
+                    self.allocate(info.command_pool.0, buffer.0, is_secondary);
+                }
+            }
+            (Call::FreeCommandBuffers(it), None) => {
+                for buffer in it.p_command_buffers() {
+                    if let Some(pool) = self.command_pools.get_mut(it.command_pool.0) {
+                        pool.buffers.retain(|it| *it != buffer.0);
+                    }
+                    self.free(buffer.0, out);
+                }
+            }
+            (Call::BeginCommandBuffer(it), None) => self.begin(it, out),
+            (Call::EndCommandBuffer(it), None) => {
+                if let Some(own) = self.recording(it.command_buffer) {
+                    out.listener.end(out.at, own.id);
+                }
+            }
+            (Call::ResetCommandBuffer(it), None) => self.reset(it.command_buffer.0, out),
+            (Call::CmdExecuteCommands(it), None) => self.execute(it.command_buffer, it.p_command_buffers(), out),
+            _ => return false,
+        }
+        true
+    }
+
+    fn allocate(&mut self, pool: u64, buffer: u64, is_secondary: bool) {
+        if buffer == 0 {
+            return;
+        }
+        let id = CommandBufferId(self.ids.command_buffers.take());
+        self.command_buffers.insert(buffer, Recording::new(id, is_secondary));
+        if let Some(pool) = self.command_pools.get_mut(pool) {
+            pool.buffers.push(buffer);
+        }
+        self.born.push(buffer);
+    }
+
+    fn free(&mut self, buffer: u64, out: &mut Out<'_>) {
+        if let Some(own) = self.command_buffers.remove(buffer) {
+            out.listener.reset(out.at, own.id);
+            self.freed.push(buffer);
+        }
+    }
+
+    fn reset(&mut self, buffer: u64, out: &mut Out<'_>) {
+        if let Some(own) = self.command_buffers.get_mut(buffer) {
+            own.clear();
+            out.listener.reset(out.at, own.id);
+        }
+    }
+
+    fn begin(&mut self, it: lavascope_event::View<'_, vk::BeginCommandBufferParams>, out: &mut Out<'_>) {
+        let info = it.p_begin_info();
+        let goes_on = info.is_some_and(|it| it.flags.0 & vk::CommandBufferUsageFlags::RENDER_PASS_CONTINUE.0 != 0);
+        let inherited = info.and_then(|it| it.p_inheritance_info()).map(|it| self.inherited(it));
+        let Some(own) = self.command_buffers.get_mut(it.command_buffer.0) else { return };
+        own.clear();
+        if goes_on && own.is_secondary {
+            own.state.scene = inherited.unwrap_or_default();
+        }
+        out.listener.begin(out.at, own.id, object(it.command_buffer.0), own.is_secondary);
+    }
+
+    fn execute(&mut self, buffer: vk::CommandBuffer, executed: &[vk::CommandBuffer], out: &mut Out<'_>) {
+        let ids: Vec<CommandBufferId> =
+            executed.iter().filter_map(|it| Some(self.command_buffers.get(it.0)?.id)).collect();
+        if ids.len() != executed.len() {
+            out.missing("a command buffer that nobody allocated");
+        }
+        let Some(own) = self.command_buffers.get_mut(buffer.0) else { return };
+        own.executed.extend(executed.iter().map(|it| it.0));
+        own.push(Command::Execute(ids), out);
+        own.state.forget();
+        if let Scene::Known(targets) = &own.state.scene {
+            let targets = targets.clone();
+            for secondary in executed.iter().filter(|it| **it != buffer) {
+                self.attach(secondary.0, &targets, out);
+            }
+        }
+    }
+
+    /// Records a command that is what it is.
+    pub(crate) fn record(&mut self, buffer: vk::CommandBuffer, command: Command, out: &mut Out<'_>) {
+        if let Some(own) = self.command_buffers.get_mut(buffer.0) {
+            own.push(command, out);
+        }
+    }
+
+    /// Records the accesses of an action command.
+    pub(crate) fn act(&mut self, buffer: vk::CommandBuffer, accesses: Vec<Access>, out: &mut Out<'_>) {
+        self.record(buffer, Command::Action(accesses), out);
+    }
+}

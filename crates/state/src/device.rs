@@ -1,0 +1,156 @@
+//! A device, and all that was made from it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lavascope_abi as vk;
+use lavascope_abi::{HandleType, ObjectId};
+use lavascope_event::{Call, Outcome};
+use lavascope_program::{EventId, FenceId, Queue, QueueId, ResourceId};
+
+use crate::command_buffer::{Pool, Recording};
+use crate::descriptor::{DescriptorPool, Set, SetLayout};
+use crate::image::{Buffer, BufferView, Image, ImageView};
+use crate::memory::Memory;
+use crate::pipeline::Pipeline;
+use crate::query::QueryPool;
+use crate::ray::Structure;
+use crate::render_pass::{Framebuffer, Pass};
+use crate::shader::Shader;
+use crate::slab::{Life, Slab};
+use crate::submit::Semaphore;
+use crate::swapchain::Swapchain;
+
+/// A call that is looked at: before the driver sees it, or after it returned.
+#[derive(Clone, Copy)]
+pub(crate) struct Event<'a> {
+    pub(crate) call: Call<'a>,
+    /// None before the driver sees the call.
+    pub(crate) outcome: Option<Outcome<'a>>,
+}
+
+#[derive(Default)]
+pub(crate) struct Device {
+    pub(crate) ids: Ids,
+    pub(crate) queues: Queues,
+    pub(crate) memories: Slab<Memory>,
+    pub(crate) buffers: Slab<Buffer>,
+    pub(crate) images: Slab<Image>,
+    pub(crate) image_views: Slab<ImageView>,
+    pub(crate) buffer_views: Slab<BufferView>,
+    pub(crate) command_pools: Slab<Pool>,
+    pub(crate) command_buffers: Slab<Recording>,
+    pub(crate) semaphores: Slab<Semaphore>,
+    pub(crate) fences: Slab<FenceId>,
+    pub(crate) events: Slab<EventId>,
+    pub(crate) swapchains: Slab<Swapchain>,
+    pub(crate) passes: Slab<Arc<Pass>>,
+    pub(crate) framebuffers: Slab<Framebuffer>,
+    pub(crate) shader_modules: Slab<Arc<[u32]>>,
+    pub(crate) pipelines: Slab<Arc<Pipeline>>,
+    pub(crate) shaders: Slab<Shader>,
+    pub(crate) set_layouts: Slab<Arc<SetLayout>>,
+    pub(crate) pipeline_layouts: Slab<Vec<Option<Arc<SetLayout>>>>,
+    pub(crate) descriptor_pools: Slab<DescriptorPool>,
+    pub(crate) sets: Slab<Set>,
+    /// The bind point of each template that is pushed.
+    pub(crate) templates: Slab<vk::PipelineBindPoint>,
+    pub(crate) query_pools: Slab<QueryPool>,
+    pub(crate) structures: Slab<Structure>,
+    /// Buffers whose device address is known: resource and size by address.
+    pub(crate) addresses: BTreeMap<u64, (ResourceId, u64)>,
+    /// Command buffers that came and went during this call.
+    pub(crate) born: Vec<u64>,
+    pub(crate) freed: Vec<u64>,
+}
+
+/// The next ids of `program`.
+#[derive(Default)]
+pub(crate) struct Ids {
+    pub(crate) resources: Counter,
+    pub(crate) memories: Counter,
+    pub(crate) command_buffers: Counter,
+    pub(crate) events: Counter,
+    pub(crate) semaphores: Counter,
+    pub(crate) fences: Counter,
+    pub(crate) render_passes: Counter,
+}
+
+#[derive(Default)]
+pub(crate) struct Counter(u32);
+
+impl Counter {
+    pub(crate) fn take(&mut self) -> u32 {
+        self.0 += 1;
+        self.0 - 1
+    }
+}
+
+/// The queues that a device was made with, in the order of its create info.
+#[derive(Default)]
+pub(crate) struct Queues {
+    all: Vec<Queue>,
+    /// The index of each in its family.
+    indices: Vec<u32>,
+}
+
+impl Queues {
+    pub(crate) fn add(&mut self, family: u32, count: u32, flags: u32) {
+        // A family has few queues; a record may say anything.
+        for index in 0..count.min(1024) {
+            self.all.push(Queue { family, flags });
+            self.indices.push(index);
+        }
+    }
+
+    pub(crate) fn all(&self) -> &[Queue] {
+        &self.all
+    }
+
+    pub(crate) fn find(&self, family: u32, index: u32) -> Option<QueueId> {
+        let is_it = |at: &usize| self.all[*at].family == family && self.indices[*at] == index;
+        (0..self.all.len()).find(is_it).map(|it| QueueId(it as u32))
+    }
+}
+
+impl Device {
+    /// The handles of all command buffers.
+    pub(crate) fn buffers(&self) -> impl Iterator<Item = u64> {
+        self.command_pools.iter().flat_map(|it| it.buffers.iter().copied())
+    }
+
+    /// Whether an object of this device is alive, was, or never was.
+    pub(crate) fn life(&self, object: ObjectId) -> Life {
+        let handle = object.raw();
+        match object.ty() {
+            Some(HandleType::DeviceMemory) => self.memories.life(handle),
+            Some(HandleType::Buffer) => self.buffers.life(handle),
+            Some(HandleType::Image) => self.images.life(handle),
+            Some(HandleType::ImageView) => self.image_views.life(handle),
+            Some(HandleType::BufferView) => self.buffer_views.life(handle),
+            Some(HandleType::CommandPool) => self.command_pools.life(handle),
+            Some(HandleType::Semaphore) => self.semaphores.life(handle),
+            Some(HandleType::Fence) => self.fences.life(handle),
+            Some(HandleType::Event) => self.events.life(handle),
+            Some(HandleType::SwapchainKHR) => self.swapchains.life(handle),
+            Some(HandleType::RenderPass) => self.passes.life(handle),
+            Some(HandleType::Framebuffer) => self.framebuffers.life(handle),
+            Some(HandleType::ShaderModule) => self.shader_modules.life(handle),
+            Some(HandleType::ShaderEXT) => self.shaders.life(handle),
+            Some(HandleType::Pipeline) => self.pipelines.life(handle),
+            Some(HandleType::PipelineLayout) => self.pipeline_layouts.life(handle),
+            Some(HandleType::DescriptorSetLayout) => self.set_layouts.life(handle),
+            Some(HandleType::DescriptorPool) => self.descriptor_pools.life(handle),
+            Some(HandleType::DescriptorSet) => self.sets.life(handle),
+            Some(HandleType::DescriptorUpdateTemplate) => self.templates.life(handle),
+            Some(HandleType::QueryPool) => self.query_pools.life(handle),
+            Some(HandleType::AccelerationStructureKHR) => self.structures.life(handle),
+            // Others are not followed.
+            _ => Life::Never,
+        }
+    }
+
+    pub(crate) fn recording(&mut self, buffer: vk::CommandBuffer) -> Option<&mut Recording> {
+        self.command_buffers.get_mut(buffer.0)
+    }
+}

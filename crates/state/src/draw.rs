@@ -1,0 +1,276 @@
+//! Draws and dispatches.
+
+use lavascope_abi as vk;
+use lavascope_event::{Call, View};
+use lavascope_program::Access;
+
+use crate::attachment::{self, Touch};
+use crate::bind::{Kind, State};
+use crate::device::{Device, Event};
+use crate::listener::Out;
+use crate::pipeline::Pipeline;
+use crate::raster::Dynamic;
+use crate::shader_use::LateUse;
+use crate::usage::{COUNTER_INDIRECT_READ, FEEDBACK_WRITE, INDIRECT_READ};
+use crate::vertex::{Taken, VertexInput};
+
+/// What a draw takes of its vertices.
+pub(crate) struct Draw {
+    vertices: Taken,
+    instances: Taken,
+    /// None where vertices are not indexed.
+    indices: Option<Taken>,
+    /// What it reads besides: parameters in buffers.
+    reads: Vec<Access>,
+    has_vertices: bool,
+}
+
+/// Bytes of indirect parameters.
+pub(crate) const DRAW: u64 = 16;
+pub(crate) const DRAW_INDEXED: u64 = 20;
+pub(crate) const DISPATCH: u64 = 12;
+const DRAW_MESH_NV: u64 = 8;
+pub(crate) const COUNT: u64 = 4;
+/// Structures with gaps between them are ranges of their own up to this many.
+const STRUCTURES_MAX: u32 = 256;
+
+impl Draw {
+    fn new(vertices: Taken, instances: Taken) -> Draw {
+        Draw { vertices, instances, indices: None, reads: Vec::new(), has_vertices: true }
+    }
+
+    fn indexed(indices: Taken, instances: Taken) -> Draw {
+        // Which vertices are meant stands in memory.
+        Draw { indices: Some(indices), ..Draw::new(Taken::Any, instances) }
+    }
+
+    pub(crate) fn indirect(reads: Vec<Access>) -> Draw {
+        Draw { reads, ..Draw::new(Taken::Any, Taken::Any) }
+    }
+
+    pub(crate) fn indexed_indirect(reads: Vec<Access>) -> Draw {
+        Draw { reads, ..Draw::indexed(Taken::Any, Taken::Any) }
+    }
+
+    /// How many vertices there are stands in memory, how many instances does not.
+    pub(crate) fn counted_in_bytes(read: Option<Access>, instances: Taken) -> Draw {
+        Draw { reads: read.into_iter().collect(), ..Draw::new(Taken::Any, instances) }
+    }
+
+    pub(crate) fn mesh(reads: Vec<Access>) -> Draw {
+        Draw { has_vertices: false, ..Draw::indirect(reads) }
+    }
+
+    fn is_nothing(&self) -> bool {
+        let nothing = self.indices.as_ref().unwrap_or(&self.vertices).is_nothing() || self.instances.is_nothing();
+        nothing && self.has_vertices
+    }
+}
+
+/// Both generations of indirect draws with a count name their parameters alike.
+macro_rules! counted {
+    ($device:expr, $it:expr, $size:expr, $out:expr) => {{
+        let it = $it;
+        let mut reads = $device.structures(it.buffer, it.offset, it.max_draw_count, it.stride, $size, $out);
+        reads.extend($device.buffer_access(it.count_buffer, it.count_buffer_offset, COUNT, INDIRECT_READ, $out));
+        reads
+    }};
+}
+
+impl Device {
+    pub(crate) fn draws(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+        let (buffer, draw) = match event.call {
+            Call::CmdDraw(it) => {
+                let vertices = Taken::part(it.first_vertex, it.vertex_count);
+                (it.command_buffer, Draw::new(vertices, Taken::part(it.first_instance, it.instance_count)))
+            }
+            Call::CmdDrawIndexed(it) => {
+                let indices = Taken::part(it.first_index, it.index_count);
+                (it.command_buffer, Draw::indexed(indices, Taken::part(it.first_instance, it.instance_count)))
+            }
+            Call::CmdDrawMultiEXT(it) => (it.command_buffer, draw_multi(it)),
+            Call::CmdDrawMultiIndexedEXT(it) => (it.command_buffer, draw_multi_indexed(it)),
+            Call::CmdDrawIndirect(it) => {
+                let reads = self.structures(it.buffer, it.offset, it.draw_count, it.stride, DRAW, out);
+                (it.command_buffer, Draw::indirect(reads))
+            }
+            Call::CmdDrawIndexedIndirect(it) => {
+                let reads = self.structures(it.buffer, it.offset, it.draw_count, it.stride, DRAW_INDEXED, out);
+                (it.command_buffer, Draw::indexed_indirect(reads))
+            }
+            Call::CmdDrawIndirectCount(it) => (it.command_buffer, Draw::indirect(counted!(self, it, DRAW, out))),
+            Call::CmdDrawIndexedIndirectCount(it) => {
+                (it.command_buffer, Draw::indexed_indirect(counted!(self, it, DRAW_INDEXED, out)))
+            }
+            Call::CmdDrawIndirectByteCountEXT(it) => {
+                let read =
+                    self.buffer_access(it.counter_buffer, it.counter_buffer_offset, COUNT, COUNTER_INDIRECT_READ, out);
+                let instances = Taken::part(it.first_instance, it.instance_count);
+                (it.command_buffer, Draw::counted_in_bytes(read, instances))
+            }
+            _ => return self.mesh_draws(event.call, out) || self.dispatches(event.call, out),
+        };
+        self.draw(buffer, &draw, out);
+        true
+    }
+
+    fn mesh_draws(&mut self, call: Call<'_>, out: &mut Out<'_>) -> bool {
+        let (buffer, draw) = match call {
+            Call::CmdDrawMeshTasksEXT(it) => (it.command_buffer, Draw::mesh(Vec::new())),
+            Call::CmdDrawMeshTasksNV(it) => (it.command_buffer, Draw::mesh(Vec::new())),
+            Call::CmdDrawMeshTasksIndirectEXT(it) => {
+                let reads = self.structures(it.buffer, it.offset, it.draw_count, it.stride, DISPATCH, out);
+                (it.command_buffer, Draw::mesh(reads))
+            }
+            Call::CmdDrawMeshTasksIndirectNV(it) => {
+                let reads = self.structures(it.buffer, it.offset, it.draw_count, it.stride, DRAW_MESH_NV, out);
+                (it.command_buffer, Draw::mesh(reads))
+            }
+            Call::CmdDrawMeshTasksIndirectCountEXT(it) => {
+                (it.command_buffer, Draw::mesh(counted!(self, it, DISPATCH, out)))
+            }
+            Call::CmdDrawMeshTasksIndirectCountNV(it) => {
+                (it.command_buffer, Draw::mesh(counted!(self, it, DRAW_MESH_NV, out)))
+            }
+            _ => return false,
+        };
+        self.draw(buffer, &draw, out);
+        true
+    }
+
+    fn dispatches(&mut self, call: Call<'_>, out: &mut Out<'_>) -> bool {
+        match call {
+            Call::CmdDispatch(it) => {
+                let groups = [it.group_count_x, it.group_count_y, it.group_count_z];
+                self.dispatch(it.command_buffer, groups, Vec::new(), out);
+            }
+            Call::CmdDispatchBase(it) => {
+                let groups = [it.group_count_x, it.group_count_y, it.group_count_z];
+                self.dispatch(it.command_buffer, groups, Vec::new(), out);
+            }
+            Call::CmdDispatchIndirect(it) => {
+                let read = self.buffer_access(it.buffer, it.offset, DISPATCH, INDIRECT_READ, out);
+                self.dispatch(it.command_buffer, [1; 3], read.into_iter().collect(), out);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn dispatch(&mut self, buffer: vk::CommandBuffer, groups: [u32; 3], reads: Vec<Access>, out: &mut Out<'_>) {
+        if groups.contains(&0) {
+            self.act(buffer, Vec::new(), out);
+            return;
+        }
+        self.run(buffer, Kind::Compute, reads, out);
+    }
+
+    /// Runs the shaders of a pipeline that draws nothing.
+    pub(crate) fn run(&mut self, buffer: vk::CommandBuffer, kind: Kind, mut fixed: Vec<Access>, out: &mut Out<'_>) {
+        let Some(own) = self.command_buffers.get(buffer.0) else { return };
+        let mut late = Vec::new();
+        match own.state.point(kind).pipeline.clone() {
+            Some(pipeline) => {
+                let (found, others) = self.shader_uses(&own.state, kind, &pipeline.shaders, out);
+                fixed.extend(found);
+                late = others;
+            }
+            None => out.missing("no pipeline that is known"),
+        }
+        self.act_on(buffer, fixed, Vec::new(), late, out);
+    }
+
+    pub(crate) fn draw(&mut self, buffer: vk::CommandBuffer, draw: &Draw, out: &mut Out<'_>) {
+        let Some(own) = self.command_buffers.get(buffer.0) else { return };
+        let pipeline = own.state.point(Kind::Graphics).pipeline.clone();
+        let Some(pipeline) = pipeline.filter(|_| !draw.is_nothing()) else {
+            if !draw.is_nothing() {
+                out.missing("no pipeline that is known");
+            }
+            self.act(buffer, draw.reads.clone(), out);
+            return;
+        };
+        let (fixed, touches, late) = self.drawn(&own.state, &pipeline, draw, out);
+        self.act_on(buffer, fixed, touches, late, out);
+    }
+
+    fn drawn(
+        &self,
+        state: &State,
+        pipeline: &Pipeline,
+        draw: &Draw,
+        out: &mut Out<'_>,
+    ) -> (Vec<Access>, Vec<Touch>, Vec<LateUse>) {
+        let mut fixed = draw.reads.clone();
+        if draw.has_vertices {
+            fixed.extend(vertices_read(state, pipeline, draw));
+            if let (Some(indices), Some(bound)) = (&draw.indices, &state.indices) {
+                fixed.extend(bound.access(indices));
+            }
+        }
+        let (found, late) = self.shader_uses(state, Kind::Graphics, &pipeline.shaders, out);
+        fixed.extend(found);
+        if state.is_feeding_back {
+            fixed.extend(state.feedback.values().map(|it| FEEDBACK_WRITE.on_bytes(it.0, it.1.clone())));
+        }
+        let raster = pipeline.raster.with(pipeline.dynamic, &state.raster);
+        let colors = state.scene.colors();
+        let touches = attachment::of_draw(&raster, &pipeline.shaders, state.locations.as_deref(), colors);
+        (fixed, touches, late)
+    }
+
+    /// Indirect parameters, one structure behind the other.
+    fn structures(
+        &self,
+        buffer: vk::Buffer,
+        offset: u64,
+        count: u32,
+        stride: u32,
+        size: u64,
+        out: &mut Out<'_>,
+    ) -> Vec<Access> {
+        if count == 0 {
+            return Vec::new();
+        }
+        let stride = u64::from(stride);
+        if count > STRUCTURES_MAX || stride <= size {
+            let bytes = u64::from(count - 1).saturating_mul(stride).saturating_add(size);
+            return self.buffer_access(buffer, offset, bytes, INDIRECT_READ, out).into_iter().collect();
+        }
+        let place = |at: u32| offset.saturating_add(u64::from(at) * stride);
+        (0..count).filter_map(|at| self.buffer_access(buffer, place(at), size, INDIRECT_READ, out)).collect()
+    }
+}
+
+fn vertices_read(state: &State, pipeline: &Pipeline, draw: &Draw) -> Vec<Access> {
+    let is_set = pipeline.dynamic.has(Dynamic::VERTEX_INPUT);
+    let input: &VertexInput = if is_set { &state.vertex } else { &pipeline.vertex };
+    let vertex = pipeline.shaders.iter().find(|it| it.stage == vk::ShaderStageFlagBits::VERTEX);
+    let inputs = vertex.and_then(|it| it.interface.as_ref()).map_or(u64::MAX, |it| it.inputs);
+    let mut bound = state.vertices.clone();
+    if !is_set && !pipeline.dynamic.has(Dynamic::STRIDE) {
+        bound.values_mut().for_each(|it| it.stride = None);
+    }
+    input.accesses(&bound, inputs, &draw.vertices, &draw.instances)
+}
+
+/// Several draws in one: the parts that they take lie somewhere between the first and the last.
+fn draw_multi(it: View<'_, vk::CmdDrawMultiEXTParams>) -> Draw {
+    let mut vertices: Option<std::ops::Range<u64>> = None;
+    for it in it.p_vertex_info().iter().filter(|it| it.vertex_count > 0) {
+        let part = u64::from(it.first_vertex)..u64::from(it.first_vertex) + u64::from(it.vertex_count);
+        vertices = Some(vertices.map_or(part.clone(), |all| all.start.min(part.start)..all.end.max(part.end)));
+    }
+    let instances = Taken::part(it.first_instance, it.instance_count);
+    Draw::new(Taken::Part(vertices.unwrap_or(0..0)), instances)
+}
+
+fn draw_multi_indexed(it: View<'_, vk::CmdDrawMultiIndexedEXTParams>) -> Draw {
+    let mut indices: Option<std::ops::Range<u64>> = None;
+    for it in it.p_index_info().iter().filter(|it| it.index_count > 0) {
+        let part = u64::from(it.first_index)..u64::from(it.first_index) + u64::from(it.index_count);
+        indices = Some(indices.map_or(part.clone(), |all| all.start.min(part.start)..all.end.max(part.end)));
+    }
+    let instances = Taken::part(it.first_instance, it.instance_count);
+    Draw::indexed(Taken::Part(indices.unwrap_or(0..0)), instances)
+}

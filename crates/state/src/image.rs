@@ -1,0 +1,190 @@
+//! Buffers, images, and views of them.
+
+use std::ops::Range;
+
+use lavascope_abi as vk;
+use lavascope_event::{Call, Outcome, View};
+use lavascope_program::{self as program, Area, Binding, ImageRegion, Resource, ResourceId, ResourceKind, Tiling};
+
+use crate::device::{Device, Event};
+use crate::format;
+use crate::listener::Out;
+use crate::region;
+
+pub(crate) struct Buffer {
+    pub(crate) size: u64,
+    /// One queue family owns each part of it.
+    pub(crate) is_exclusive: bool,
+    /// Once it has memory.
+    pub(crate) resource: Option<ResourceId>,
+    pub(crate) memory: u64,
+    pub(crate) address: Option<u64>,
+}
+
+pub(crate) struct Image {
+    pub(crate) info: program::Image,
+    pub(crate) aspects: u32,
+    pub(crate) ty: vk::ImageType,
+    /// Bytes of memory that it needs, once somebody asked.
+    pub(crate) size: Option<u64>,
+    pub(crate) resource: Option<ResourceId>,
+    pub(crate) memory: u64,
+    pub(crate) is_disjoint: bool,
+    /// One queue family owns each part of it.
+    pub(crate) is_exclusive: bool,
+}
+
+#[derive(Clone)]
+pub(crate) struct ImageView {
+    pub(crate) resource: ResourceId,
+    pub(crate) region: ImageRegion,
+    /// All aspects of the image: what an attachment uses.
+    pub(crate) aspects: u32,
+    /// A view of single slices of an image with three dimensions.
+    pub(crate) has_slices: bool,
+}
+
+#[derive(Clone)]
+pub(crate) struct BufferView {
+    pub(crate) resource: ResourceId,
+    pub(crate) bytes: Range<u64>,
+}
+
+impl Device {
+    pub(crate) fn images(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+        match (event.call, event.outcome) {
+            (Call::CreateBuffer(it), Some(Outcome::CreateBuffer(made))) => {
+                if let (Some(info), Some(buffer)) = (it.p_create_info(), made.p_buffer()) {
+                    self.create_buffer(info, buffer.0, out);
+                }
+            }
+            (Call::CreateImage(it), Some(Outcome::CreateImage(made))) => {
+                if let (Some(info), Some(image)) = (it.p_create_info(), made.p_image()) {
+                    self.create_image(info, image.0, out);
+                }
+            }
+            (Call::CreateImageView(it), Some(Outcome::CreateImageView(made))) => {
+                if let (Some(info), Some(view)) = (it.p_create_info(), made.p_view()) {
+                    self.create_image_view(info, view.0, out);
+                }
+            }
+            (Call::CreateBufferView(it), Some(Outcome::CreateBufferView(made))) => {
+                if let (Some(info), Some(view)) = (it.p_create_info(), made.p_view()) {
+                    let made = self.buffer_part(info.buffer, info.offset, info.range);
+                    if let Some((resource, bytes)) = made {
+                        self.buffer_views.insert(view.0, BufferView { resource, bytes });
+                    }
+                }
+            }
+            (Call::DestroyBuffer(it), None) => self.destroy_buffer(it.buffer.0, out),
+            (Call::DestroyImage(it), None) => self.destroy_image(it.image.0, out),
+            (Call::DestroyImageView(it), None) => drop(self.image_views.remove(it.image_view.0)),
+            (Call::DestroyBufferView(it), None) => drop(self.buffer_views.remove(it.buffer_view.0)),
+            _ => return false,
+        }
+        true
+    }
+
+    fn create_buffer(&mut self, info: View<'_, vk::BufferCreateInfo>, handle: u64, out: &mut Out<'_>) {
+        let mut buffer = Buffer {
+            size: info.size,
+            is_exclusive: info.sharing_mode == vk::SharingMode::EXCLUSIVE,
+            resource: None,
+            memory: 0,
+            address: None,
+        };
+        if info.flags.0 & vk::BufferCreateFlags::SPARSE_BINDING.0 != 0 {
+            out.missing("memory that sparse resources share with others is not followed");
+            buffer.resource = Some(self.add_resource(handle, &buffer.with(None), out));
+        }
+        self.buffers.insert(handle, buffer);
+    }
+
+    fn create_image(&mut self, info: View<'_, vk::ImageCreateInfo>, handle: u64, out: &mut Out<'_>) {
+        let has = |flag: vk::ImageCreateFlags| info.flags.0 & flag.0 != 0;
+        let mut image = Image {
+            info: program::Image {
+                format: info.format,
+                extent: region::extent_of(info.extent).map(|it| it.max(1)),
+                mips: info.mip_levels,
+                layers: info.array_layers,
+                tiling: if info.tiling == vk::ImageTiling::LINEAR { Tiling::Linear } else { Tiling::Optimal },
+                alias: has(vk::ImageCreateFlags::ALIAS),
+            },
+            aspects: format::aspects(info.format),
+            ty: info.image_type,
+            size: None,
+            resource: None,
+            memory: 0,
+            is_disjoint: has(vk::ImageCreateFlags::DISJOINT),
+            is_exclusive: info.sharing_mode == vk::SharingMode::EXCLUSIVE,
+        };
+        if has(vk::ImageCreateFlags::SPARSE_BINDING) {
+            out.missing("memory that sparse resources share with others is not followed");
+            image.resource = Some(self.add_resource(handle, &image.with(None), out));
+        }
+        self.images.insert(handle, image);
+    }
+
+    fn create_image_view(&mut self, info: View<'_, vk::ImageViewCreateInfo>, handle: u64, out: &mut Out<'_>) {
+        let Some(image) = self.images.get(info.image.0) else { return };
+        let Some(resource) = image.resource else {
+            out.missing("a view of an image whose memory is not known");
+            return;
+        };
+        let mut region = image.range(info.inner(&info.get().subresource_range).get());
+        let is_sliced = [vk::ImageViewType::_2D, vk::ImageViewType::_2D_ARRAY].contains(&info.view_type);
+        let has_slices = image.ty == vk::ImageType::_3D && is_sliced;
+        if has_slices {
+            let range = &info.subresource_range;
+            let extent = image.info.extent_of_mip(range.base_mip_level);
+            let slices = region::part(range.base_array_layer, range.layer_count, extent[2]);
+            let part = [extent[0], extent[1], slices.end - slices.start];
+            region.layers = 0..1;
+            region.area = Some(Area { offset: [0, 0, slices.start], extent: part });
+        }
+        let view = ImageView { resource, region, aspects: image.aspects, has_slices };
+        self.image_views.insert(handle, view);
+    }
+
+    fn destroy_buffer(&mut self, handle: u64, out: &mut Out<'_>) {
+        let Some(buffer) = self.buffers.remove(handle) else { return };
+        if let Some(address) = buffer.address {
+            self.addresses.remove(&address);
+        }
+        self.destroy_resource(buffer.resource, buffer.memory, out);
+    }
+
+    fn destroy_image(&mut self, handle: u64, out: &mut Out<'_>) {
+        let Some(image) = self.images.remove(handle) else { return };
+        self.destroy_resource(image.resource, image.memory, out);
+    }
+
+    /// The resource and the bytes of a part of a buffer.
+    pub(crate) fn buffer_part(&self, buffer: vk::Buffer, offset: u64, size: u64) -> Option<(ResourceId, Range<u64>)> {
+        let buffer = self.buffers.get(buffer.0)?;
+        Some((buffer.resource?, region::bytes(offset, size, buffer.size)))
+    }
+
+    /// An image with its resource.
+    pub(crate) fn image(&self, image: vk::Image) -> Option<(ResourceId, &Image)> {
+        let image = self.images.get(image.0)?;
+        Some((image.resource?, image))
+    }
+}
+
+impl Buffer {
+    /// What it is, with its memory.
+    pub(crate) fn with(&self, binding: Option<Binding>) -> Resource {
+        let resource = Resource::new(ResourceKind::Buffer { size: self.size }, binding);
+        Resource { is_exclusive: self.is_exclusive, ..resource }
+    }
+}
+
+impl Image {
+    /// What it is, with its memory.
+    pub(crate) fn with(&self, binding: Option<Binding>) -> Resource {
+        let resource = Resource::new(ResourceKind::Image(self.info.clone()), binding);
+        Resource { is_exclusive: self.is_exclusive, ..resource }
+    }
+}

@@ -1,0 +1,91 @@
+//! Commands of which something becomes known only after they were recorded: descriptors that may change until the
+//! submission, and attachments that a secondary command buffer gets from whoever executes it.
+
+use lavascope_abi as vk;
+use lavascope_program::{Access, Command};
+
+use crate::attachment::{Targets, Touch};
+use crate::device::Device;
+use crate::listener::Out;
+use crate::rendering::Scene;
+use crate::shader_use::LateUse;
+
+/// A recorded command that is not complete.
+#[derive(Debug)]
+pub(crate) struct Late {
+    /// Its place in the command buffer.
+    index: u32,
+    /// What is known of it.
+    fixed: Vec<Access>,
+    /// What waits for attachments, and what came of it.
+    touches: Vec<Touch>,
+    attached: Vec<Access>,
+    /// What waits for the submission.
+    uses: Vec<LateUse>,
+    /// What the listener knows.
+    told: Vec<Access>,
+}
+
+impl Device {
+    /// Records an action command, some of which may become known later.
+    pub(crate) fn act_on(
+        &mut self,
+        buffer: vk::CommandBuffer,
+        fixed: Vec<Access>,
+        touches: Vec<Touch>,
+        uses: Vec<LateUse>,
+        out: &mut Out<'_>,
+    ) {
+        let Some(own) = self.command_buffers.get(buffer.0) else { return };
+        let (attached, touches) = match &own.state.scene {
+            Scene::Known(targets) => (targets.accesses(&touches), Vec::new()),
+            Scene::Inherited { .. } => (Vec::new(), touches),
+            Scene::None => (Vec::new(), Vec::new()),
+        };
+        let resolved = uses.iter().flat_map(|it| self.resolve(it));
+        let told: Vec<Access> = fixed.iter().chain(&attached).cloned().chain(resolved).collect();
+        let Some(own) = self.command_buffers.get_mut(buffer.0) else { return };
+        let index = own.push(Command::Action(told.clone()), out);
+        if !touches.is_empty() || !uses.is_empty() {
+            own.late.push(Late { index, fixed, touches, attached, uses, told });
+        }
+    }
+
+    /// A secondary command buffer is executed where these are the attachments.
+    pub(crate) fn attach(&mut self, secondary: u64, targets: &Targets, out: &mut Out<'_>) {
+        let Some(own) = self.command_buffers.get_mut(secondary) else { return };
+        for it in own.late.iter_mut().filter(|it| !it.touches.is_empty()) {
+            let attached = targets.accesses(&it.touches);
+            if !it.attached.is_empty() && it.attached != attached {
+                out.missing("one secondary command buffer that draws to different attachments");
+            }
+            it.attached = attached;
+        }
+        self.tell_late(secondary, out);
+    }
+
+    /// A command buffer is submitted: what its descriptors are counts from now on.
+    pub(crate) fn settle(&mut self, buffer: u64, out: &mut Out<'_>) {
+        self.tell_late(buffer, out);
+        let executed = self.command_buffers.get(buffer).map_or(Vec::new(), |it| it.executed.clone());
+        for secondary in executed.into_iter().filter(|it| *it != buffer) {
+            self.tell_late(secondary, out);
+        }
+    }
+
+    fn tell_late(&mut self, buffer: u64, out: &mut Out<'_>) {
+        let Some(own) = self.command_buffers.get_mut(buffer) else { return };
+        let (id, mut late) = (own.id, std::mem::take(&mut own.late));
+        for it in &mut late {
+            let resolved = it.uses.iter().flat_map(|it| self.resolve(it));
+            let now: Vec<Access> = it.fixed.iter().chain(&it.attached).cloned().chain(resolved).collect();
+            if now != it.told {
+                out.listener.amend(out.at, id, it.index, Command::Action(now.clone()));
+                it.told = now;
+            }
+        }
+        if let Some(own) = self.command_buffers.get_mut(buffer) {
+            own.late = late;
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What every object is at a given event: lifetimes, bindings, recorded commands.
+//!
+//! A [`Tracker`] takes checked records in their order, live or from a trace, and tells a [`Listener`] what they mean
+//! in the words of `program`: resources, recorded commands with their accesses and dependencies, and what the host
+//! does. What it does not understand it counts and names ([`Tracker::missing`]); nothing is passed over in silence,
+//! and there is a verdict on every command of the registry (`decision`).
+//!
+//! One file for each family of objects. A call is taken either before the driver sees it or, where its results
+//! matter, after it returned; the verdicts say which.
+//!
+//! Absent on purpose: whether a call is valid, and whether its accesses are in order.
+
+#![forbid(unsafe_code)]
+
+mod address;
+mod attachment;
+mod barrier;
+mod bind;
+mod collect;
+mod command_buffer;
+mod copy;
+mod decision;
+mod descriptor;
+mod device;
+mod draw;
+mod format;
+#[rustfmt::skip]
+mod generated;
+mod host_copy;
+mod image;
+mod late;
+mod listener;
+mod memory;
+mod pipeline;
+mod query;
+mod raster;
+mod ray;
+mod region;
+mod render_pass;
+mod rendering;
+mod shader;
+mod shader_use;
+mod slab;
+mod submit;
+mod swapchain;
+mod tracker;
+mod usage;
+mod vertex;
+mod video;
+
+pub use collect::{Collected, Collector};
+pub use decision::{Decision, Family, When, decision};
+pub use listener::{Listener, Missing, Source, Where};
+pub use shader::{DescriptorUse, Element, NoReflection, Reflect, ShaderCode, ShaderInterface};
+pub use slab::Life;
+pub use tracker::Tracker;

@@ -1,0 +1,106 @@
+//! Who is told what happens, in the words of `program`.
+
+use std::collections::BTreeMap;
+
+use lavascope_abi::{Command as ApiCommand, ObjectId};
+use lavascope_program::{
+    Command, CommandBufferId, EventId, FenceId, Queue, RenderPass, RenderPassId, Resource, ResourceId, SemaphoreId,
+    Step,
+};
+
+use crate::shader::Reflect;
+
+/// The call that something comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source {
+    pub command: ApiCommand,
+    pub thread: u32,
+    /// The call's number within the thread.
+    pub call: u64,
+}
+
+/// The device that something happens on, and the call that made it happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Where {
+    pub device: ObjectId,
+    pub source: Source,
+}
+
+/// What the tracker could not understand of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Missing {
+    pub command: ApiCommand,
+    pub reason: &'static str,
+}
+
+/// Is told what an application does.
+///
+/// Ids of `program` count from zero on each device, in the order in which they are told, and are never used again.
+/// Objects are those of the records, for messages. A command buffer has one id for as long as it lives.
+pub trait Listener {
+    fn device(&mut self, _at: Where, _queues: &[Queue]) {}
+
+    /// The device is gone, with all that it had.
+    fn device_gone(&mut self, _at: Where) {}
+
+    /// A buffer or an image has its memory from now on.
+    fn resource(&mut self, _at: Where, _id: ResourceId, _object: ObjectId, _resource: &Resource) {}
+
+    fn render_pass(&mut self, _at: Where, _id: RenderPassId, _object: ObjectId, _pass: &RenderPass) {}
+
+    fn event(&mut self, _at: Where, _id: EventId, _object: ObjectId) {}
+
+    fn semaphore(&mut self, _at: Where, _id: SemaphoreId, _object: ObjectId) {}
+
+    fn fence(&mut self, _at: Where, _id: FenceId, _object: ObjectId) {}
+
+    /// A command buffer is recorded anew.
+    fn begin(&mut self, _at: Where, _id: CommandBufferId, _object: ObjectId, _is_secondary: bool) {}
+
+    /// A command is recorded behind those before it.
+    fn command(&mut self, _at: Where, _id: CommandBufferId, _command: Command) {}
+
+    /// What a recorded command is became known only now: descriptors that may change until the submission, or
+    /// attachments that a secondary command buffer inherits.
+    fn amend(&mut self, _at: Where, _id: CommandBufferId, _index: u32, _command: Command) {}
+
+    fn end(&mut self, _at: Where, _id: CommandBufferId) {}
+
+    /// What was recorded is gone: by a reset, or with the command buffer.
+    fn reset(&mut self, _at: Where, _id: CommandBufferId) {}
+
+    fn step(&mut self, _at: Where, _step: Step) {}
+
+    /// The first time that something of a command is not understood. [`Tracker::missing`](crate::Tracker::missing)
+    /// has the counts.
+    fn missing(&mut self, _at: Where, _missing: Missing) {}
+}
+
+/// Where the parts of the tracker put what they find, during one call.
+pub(crate) struct Out<'a> {
+    pub(crate) listener: &'a mut dyn Listener,
+    pub(crate) counts: &'a mut BTreeMap<Missing, u64>,
+    pub(crate) reflect: &'a dyn Reflect,
+    pub(crate) at: Where,
+}
+
+impl Out<'_> {
+    pub(crate) fn step(&mut self, step: Step) {
+        self.listener.step(self.at, step);
+    }
+
+    /// Never silent: whatever is not understood goes through here.
+    pub(crate) fn missing(&mut self, reason: &'static str) {
+        let missing = Missing { command: self.at.source.command, reason };
+        let count = self.counts.entry(missing).or_default();
+        *count += 1;
+        if *count == 1 {
+            self.listener.missing(self.at, missing);
+        }
+    }
+}
+
+/// The object of a handle in a record.
+pub(crate) fn object(handle: u64) -> ObjectId {
+    ObjectId::from_raw(handle).unwrap_or_default()
+}

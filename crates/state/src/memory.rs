@@ -1,0 +1,227 @@
+//! Memory, what is bound to it, and what the host says about its own accesses.
+
+use std::ops::Range;
+
+use lavascope_abi as vk;
+use lavascope_event::{Call, Outcome, View};
+use lavascope_program::{Binding, MemoryId, Region, Resource, ResourceId, Step};
+
+use crate::device::{Device, Event};
+use crate::format;
+use crate::listener::{Out, object};
+use crate::region;
+
+pub(crate) struct Memory {
+    id: MemoryId,
+    size: u64,
+    /// What lies in it now.
+    residents: Vec<Resident>,
+    mapped: Option<Range<u64>>,
+}
+
+#[derive(Clone)]
+struct Resident {
+    resource: ResourceId,
+    bytes: Range<u64>,
+    /// For a buffer its bytes are those of the memory; of an image the whole is meant.
+    whole: Option<Region>,
+}
+
+impl Device {
+    pub(crate) fn memories(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+        match (event.call, event.outcome) {
+            (Call::AllocateMemory(it), Some(Outcome::AllocateMemory(made))) => {
+                if let (Some(info), Some(memory)) = (it.p_allocate_info(), made.p_memory()) {
+                    self.allocate_memory(info, memory.0, out);
+                }
+            }
+            (Call::FreeMemory(it), None) => drop(self.memories.remove(it.memory.0)),
+            (Call::BindBufferMemory(it), Some(Outcome::BindBufferMemory(done))) => {
+                if is_success(done.result) {
+                    self.bind_buffer(it.buffer.0, it.memory.0, it.memory_offset, out);
+                }
+            }
+            (Call::BindBufferMemory2(it), Some(Outcome::BindBufferMemory2(done))) => {
+                for info in it.p_bind_infos().iter().filter(|_| is_success(done.result)) {
+                    self.bind_buffer(info.buffer.0, info.memory.0, info.memory_offset, out);
+                }
+            }
+            (Call::BindImageMemory(it), Some(Outcome::BindImageMemory(done))) => {
+                if is_success(done.result) {
+                    self.bind_image(it.image.0, it.memory.0, it.memory_offset, out);
+                }
+            }
+            (Call::BindImageMemory2(it), Some(Outcome::BindImageMemory2(done))) => {
+                for info in it.p_bind_infos().iter().filter(|_| is_success(done.result)) {
+                    self.bind_image_by(info, out);
+                }
+            }
+            (Call::GetImageMemoryRequirements(it), Some(Outcome::GetImageMemoryRequirements(done))) => {
+                self.set_image_size(it.image.0, done.p_memory_requirements().map(|it| it.size));
+            }
+            (Call::GetImageMemoryRequirements2(it), Some(Outcome::GetImageMemoryRequirements2(done))) => {
+                let image = it.p_info().map_or(0, |it| it.image.0);
+                self.set_image_size(image, done.p_memory_requirements().map(|it| it.memory_requirements.size));
+            }
+            _ => return self.mapping(event, out),
+        }
+        true
+    }
+
+    fn mapping(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
+        match (event.call, event.outcome) {
+            (Call::MapMemory(it), Some(Outcome::MapMemory(done))) => {
+                self.map(it.memory.0, it.offset, it.size, done.result);
+            }
+            (Call::MapMemory2(it), Some(Outcome::MapMemory2(done))) => {
+                if let Some(info) = it.p_memory_map_info() {
+                    self.map(info.memory.0, info.offset, info.size, done.result);
+                }
+            }
+            (Call::UnmapMemory(it), None) => self.unmap(it.memory.0),
+            (Call::UnmapMemory2(it), None) => {
+                if let Some(info) = it.p_memory_unmap_info() {
+                    self.unmap(info.memory.0);
+                }
+            }
+            (Call::FlushMappedMemoryRanges(it), None) => {
+                for range in it.p_memory_ranges().iter() {
+                    self.host_access(range.get(), Host::Writes, out);
+                }
+            }
+            (Call::InvalidateMappedMemoryRanges(it), None) => {
+                for range in it.p_memory_ranges().iter() {
+                    self.host_access(range.get(), Host::Reads, out);
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn allocate_memory(&mut self, info: View<'_, vk::MemoryAllocateInfo>, handle: u64, out: &mut Out<'_>) {
+        if info.chain().any(|it| it.layout.name.starts_with("VkImport")) {
+            out.missing("who else uses imported memory is not known");
+        }
+        let id = MemoryId(self.ids.memories.take());
+        self.memories.insert(handle, Memory { id, size: info.allocation_size, residents: Vec::new(), mapped: None });
+    }
+
+    fn bind_buffer(&mut self, handle: u64, memory: u64, offset: u64, out: &mut Out<'_>) {
+        let Some(buffer) = self.buffers.get(handle).filter(|it| it.resource.is_none()) else { return };
+        let size = buffer.size;
+        let binding = self.memories.get(memory).map(|it| Binding { memory: it.id, offset, size });
+        let resource = buffer.with(binding);
+        let id = self.add_resource(handle, &resource, out);
+        self.add_resident(memory, Resident { resource: id, bytes: offset..offset.saturating_add(size), whole: None });
+        if let Some(buffer) = self.buffers.get_mut(handle) {
+            (buffer.resource, buffer.memory) = (Some(id), memory);
+        }
+    }
+
+    fn bind_image_by(&mut self, info: View<'_, vk::BindImageMemoryInfo>, out: &mut Out<'_>) {
+        if let Some(chained) = info.chained::<vk::BindImageMemorySwapchainInfoKHR>() {
+            // Another name of an image that the swapchain has already.
+            let resource = self.swapchain_image(chained.swapchain.0, chained.image_index);
+            if let Some(image) = self.images.get_mut(info.image.0) {
+                image.resource = resource;
+            }
+            return;
+        }
+        self.bind_image(info.image.0, info.memory.0, info.memory_offset, out);
+    }
+
+    fn bind_image(&mut self, handle: u64, memory: u64, offset: u64, out: &mut Out<'_>) {
+        let Some(image) = self.images.get(handle).filter(|it| it.resource.is_none()) else { return };
+        let size = image.size.unwrap_or_else(|| estimate(&image.info));
+        let whole = Region::Image(image.whole());
+        let mut binding = self.memories.get(memory).map(|it| Binding { memory: it.id, offset, size });
+        if image.is_disjoint {
+            out.missing("memory that the planes of a disjoint image share with others is not followed");
+            binding = None;
+        }
+        let resource = image.with(binding);
+        let id = self.add_resource(handle, &resource, out);
+        let bytes = offset..offset.saturating_add(size);
+        self.add_resident(memory, Resident { resource: id, bytes, whole: Some(whole) });
+        if let Some(image) = self.images.get_mut(handle) {
+            (image.resource, image.memory) = (Some(id), memory);
+        }
+    }
+
+    pub(crate) fn add_resource(&mut self, handle: u64, resource: &Resource, out: &mut Out<'_>) -> ResourceId {
+        let id = ResourceId(self.ids.resources.take());
+        out.listener.resource(out.at, id, object(handle), resource);
+        id
+    }
+
+    fn add_resident(&mut self, memory: u64, resident: Resident) {
+        if let Some(memory) = self.memories.get_mut(memory) {
+            memory.residents.push(resident);
+        }
+    }
+
+    pub(crate) fn destroy_resource(&mut self, resource: Option<ResourceId>, memory: u64, out: &mut Out<'_>) {
+        let Some(resource) = resource else { return };
+        if let Some(memory) = self.memories.get_mut(memory) {
+            memory.residents.retain(|it| it.resource != resource);
+        }
+        out.step(Step::Destroy(resource));
+    }
+
+    fn set_image_size(&mut self, handle: u64, size: Option<u64>) {
+        if let Some(image) = self.images.get_mut(handle) {
+            image.size = size.or(image.size);
+        }
+    }
+
+    fn map(&mut self, memory: u64, offset: u64, size: u64, result: vk::Result) {
+        if let Some(memory) = self.memories.get_mut(memory).filter(|_| is_success(result)) {
+            memory.mapped = Some(region::bytes(offset, size, memory.size));
+        }
+    }
+
+    fn unmap(&mut self, memory: u64) {
+        if let Some(memory) = self.memories.get_mut(memory) {
+            memory.mapped = None;
+        }
+    }
+
+    /// A flush tells that the host wrote, an invalidation that it is going to read. Ranges are rounded, and some
+    /// applications flush all of a memory: only a range that concerns one resource tells which one is meant.
+    fn host_access(&mut self, range: &vk::MappedMemoryRange, host: Host, out: &mut Out<'_>) {
+        let Some(memory) = self.memories.get(range.memory.0) else { return };
+        let end = memory.mapped.as_ref().map_or(memory.size, |it| it.end);
+        let bytes = region::bytes(range.offset, range.size, end);
+        let meant = |it: &&Resident| it.bytes.start < bytes.end && bytes.start < it.bytes.end;
+        let mut found = memory.residents.iter().filter(meant);
+        let (Some(it), None) = (found.next(), found.next()) else {
+            out.missing("a range that concerns no resource or several does not tell what the host accesses");
+            return;
+        };
+        let inside = |at: u64| at.clamp(it.bytes.start, it.bytes.end) - it.bytes.start;
+        let region = it.whole.clone().unwrap_or(Region::Buffer(inside(bytes.start)..inside(bytes.end)));
+        out.step(Step::HostAccess { resource: it.resource, region, is_write: host == Host::Writes });
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Host {
+    Reads,
+    Writes,
+}
+
+pub(crate) fn is_success(result: vk::Result) -> bool {
+    result == vk::Result::SUCCESS
+}
+
+/// Bytes of an image that nobody asked the size of.
+fn estimate(image: &lavascope_program::Image) -> u64 {
+    let block = format::block_extent(image.format);
+    let blocks = |mip: u32| -> u64 {
+        let extent = image.extent_of_mip(mip);
+        (0..3).map(|it| u64::from(extent[it].div_ceil(block[it]))).product()
+    };
+    let all: u64 = (0..image.mips.min(32)).map(blocks).sum();
+    all.saturating_mul(u64::from(image.layers)).saturating_mul(format::block_size(image.format))
+}

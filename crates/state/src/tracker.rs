@@ -1,0 +1,262 @@
+//! The tracker: takes records in their order and finds who understands them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use lavascope_abi as vk;
+use lavascope_abi::{HandleType, ObjectId, cast};
+use lavascope_event::record::HEAD_SIZE;
+use lavascope_event::{Call, Outcome, Record, View, check};
+use lavascope_program::QueueId;
+
+use crate::decision::{Decision, Family, When, decision};
+use crate::device::{Device, Event};
+use crate::listener::{Listener, Missing, Out, Source, Where, object};
+use crate::shader::{NoReflection, Reflect};
+use crate::slab::{Life, Slab};
+
+/// Follows an application by its records.
+///
+/// Records must come in an order that the application's threads could have made the calls in; `stream` gives them so.
+pub struct Tracker<L> {
+    pub listener: L,
+    devices: Slab<Device>,
+    /// The device of each command buffer.
+    owners: Slab<u64>,
+    /// The device and the number of each queue.
+    queues: Slab<(u64, QueueId)>,
+    /// `VkQueueFlags` of the queue families of each physical device, as far as somebody asked.
+    families: HashMap<u64, Vec<u32>>,
+    /// Calls that have not returned, by thread.
+    pending: HashMap<u32, Vec<u64>>,
+    missing: BTreeMap<Missing, u64>,
+    reflect: Box<dyn Reflect + Send>,
+}
+
+/// What a queue can do of which nobody asked: graphics, compute, transfer and sparse binding.
+const FLAGS_UNKNOWN: u32 = 0xf;
+
+impl<L: Listener> Tracker<L> {
+    /// Without anybody who can read shaders: they are taken to access no descriptors.
+    pub fn new(listener: L) -> Tracker<L> {
+        Tracker::with_reflection(listener, Box::new(NoReflection))
+    }
+
+    pub fn with_reflection(listener: L, reflect: Box<dyn Reflect + Send>) -> Tracker<L> {
+        Tracker {
+            listener,
+            devices: Slab::default(),
+            owners: Slab::default(),
+            queues: Slab::default(),
+            families: HashMap::new(),
+            pending: HashMap::new(),
+            missing: BTreeMap::new(),
+            reflect,
+        }
+    }
+
+    /// What was not understood so far, and how often.
+    pub fn missing(&self) -> impl Iterator<Item = (Missing, u64)> {
+        self.missing.iter().map(|(missing, count)| (*missing, *count))
+    }
+
+    /// Whether an object that is followed is alive, was, or never was.
+    pub fn life(&self, object: ObjectId) -> Life {
+        let handle = object.raw();
+        let of_device = |it: &Device| it.life(object);
+        match object.ty() {
+            Some(HandleType::Device) => self.devices.life(handle),
+            Some(HandleType::Queue) => self.queues.life(handle),
+            Some(HandleType::CommandBuffer) => self.owners.life(handle),
+            _ => self.devices.iter().map(of_device).find(|it| *it != Life::Never).unwrap_or(Life::Never),
+        }
+    }
+
+    /// The driver is about to see a call of a thread. Says whether somebody took it.
+    pub fn enter(&mut self, thread: u32, record: Record<'_>) -> bool {
+        match decision(record.command()) {
+            Decision::Understood(family, When::Enter) => {
+                let Some(call) = Call::of(record) else { return false };
+                self.take(thread, record, family, Event { call, outcome: None })
+            }
+            Decision::Understood(_, When::Leave) => {
+                let own = self.pending.entry(thread).or_default();
+                own.clear();
+                own.extend_from_slice(record.words());
+                true
+            }
+            Decision::Missing(reason) => {
+                let device = self.device_of(record).unwrap_or_default();
+                self.out(thread, record, device).missing(reason);
+                true
+            }
+            Decision::Ignored(_) => true,
+        }
+    }
+
+    /// The driver returned from the last call of a thread. Says whether somebody took it.
+    pub fn leave(&mut self, thread: u32, record: Record<'_>) -> bool {
+        let Decision::Understood(family, When::Leave) = decision(record.command()) else { return true };
+        let words = self.pending.remove(&thread).unwrap_or_default();
+        let taken = check(&words).ok().filter(|it| it.command() == record.command()).and_then(|entered| {
+            let event = Event { call: Call::of(entered)?, outcome: Some(Outcome::of(record)?) };
+            Some(self.take(thread, entered, family, event))
+        });
+        self.pending.insert(thread, words);
+        taken.unwrap_or_else(|| {
+            self.out(thread, record, 0).missing("a call whose beginning was not seen");
+            true
+        })
+    }
+
+    fn take(&mut self, thread: u32, record: Record<'_>, family: Family, event: Event<'_>) -> bool {
+        if family == Family::Device {
+            return self.device_commands(thread, record, event);
+        }
+        let Some(handle) = self.device_of(record) else {
+            self.out(thread, record, 0).missing("an object of a device that nobody created");
+            return true;
+        };
+        let queue = self.queues.get(first_handle(record)).map(|it| it.1);
+        let Tracker { listener, devices, missing, reflect, .. } = self;
+        let Some(device) = devices.get_mut(handle) else { return true };
+        let source = Source { command: record.command(), thread, call: record.call_number() };
+        let at = Where { device: object(handle), source };
+        let out = &mut Out { listener, counts: missing, reflect: &**reflect, at };
+        match family {
+            Family::Device => false,
+            Family::Memory => device.memories(event, out),
+            Family::Image => device.images(event, out),
+            Family::CommandBuffer => {
+                let is_taken = device.command_buffers(event, out);
+                for buffer in device.born.drain(..) {
+                    self.owners.insert(buffer, handle);
+                }
+                for buffer in device.freed.drain(..) {
+                    self.owners.remove(buffer);
+                }
+                is_taken
+            }
+            Family::Copy => device.copies(event, out),
+            Family::Barrier => device.barriers(event, out),
+            Family::Sync => device.sync_objects(event, out),
+            Family::Queue => match queue {
+                Some(queue) => device.submits(queue, event, out),
+                None => {
+                    out.missing("a queue that nobody asked for");
+                    true
+                }
+            },
+            Family::Swapchain => device.swapchain_commands(event, out),
+            Family::RenderPass => device.render_passes(event, out),
+            Family::Rendering => device.rendering(event, out),
+            Family::Pipeline => device.pipelines(event, out),
+            Family::Descriptor => device.descriptors(event, out),
+            Family::Bind => device.binds(event, out),
+            Family::Draw => device.draws(event, out),
+            Family::Query => device.queries(event, out),
+            Family::Ray => device.rays(event, out),
+            Family::Address => device.addresses(event, out),
+            Family::HostCopy => device.host_copies(event, out),
+            Family::Video => device.video(event, out),
+        }
+    }
+
+    /// Devices and their queues come and go.
+    fn device_commands(&mut self, thread: u32, record: Record<'_>, event: Event<'_>) -> bool {
+        match (event.call, event.outcome) {
+            (
+                Call::GetPhysicalDeviceQueueFamilyProperties(it),
+                Some(Outcome::GetPhysicalDeviceQueueFamilyProperties(done)),
+            ) => {
+                let flags = done.p_queue_family_properties().iter().map(|it| it.queue_flags.0);
+                self.set_families(it.physical_device, flags.collect());
+            }
+            (
+                Call::GetPhysicalDeviceQueueFamilyProperties2(it),
+                Some(Outcome::GetPhysicalDeviceQueueFamilyProperties2(done)),
+            ) => {
+                let families = done.p_queue_family_properties();
+                let flags = families.iter().map(|it| it.queue_family_properties.queue_flags.0);
+                self.set_families(it.physical_device, flags.collect());
+            }
+            (Call::CreateDevice(it), Some(Outcome::CreateDevice(made))) => {
+                if let (Some(info), Some(device)) = (it.p_create_info(), made.p_device()) {
+                    self.create_device(thread, record, it.physical_device, info, device.0);
+                }
+            }
+            (Call::DestroyDevice(it), None) => {
+                if let Some(device) = self.devices.remove(it.device.0) {
+                    for buffer in device.buffers() {
+                        self.owners.remove(buffer);
+                    }
+                    let out = self.out(thread, record, it.device.0);
+                    out.listener.device_gone(out.at);
+                }
+            }
+            (Call::GetDeviceQueue(it), Some(Outcome::GetDeviceQueue(done))) => {
+                let queue = done.p_queue().map_or(0, |it| it.0);
+                self.add_queue(it.device.0, it.queue_family_index, it.queue_index, queue);
+            }
+            (Call::GetDeviceQueue2(it), Some(Outcome::GetDeviceQueue2(done))) => {
+                let queue = done.p_queue().map_or(0, |it| it.0);
+                if let Some(info) = it.p_queue_info() {
+                    self.add_queue(it.device.0, info.queue_family_index, info.queue_index, queue);
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn set_families(&mut self, physical: vk::PhysicalDevice, flags: Vec<u32>) {
+        if !flags.is_empty() {
+            self.families.insert(physical.0, flags);
+        }
+    }
+
+    fn create_device(
+        &mut self,
+        thread: u32,
+        record: Record<'_>,
+        physical: vk::PhysicalDevice,
+        info: View<'_, vk::DeviceCreateInfo>,
+        handle: u64,
+    ) {
+        let mut device = Device::default();
+        let families = self.families.get(&physical.0).map_or(&[][..], Vec::as_slice);
+        for it in info.p_queue_create_infos().iter() {
+            let flags = families.get(it.queue_family_index as usize).copied().unwrap_or(FLAGS_UNKNOWN);
+            device.queues.add(it.queue_family_index, it.queue_count, flags);
+        }
+        let out = self.out(thread, record, handle);
+        out.listener.device(out.at, device.queues.all());
+        self.devices.insert(handle, device);
+    }
+
+    fn add_queue(&mut self, device: u64, family: u32, index: u32, queue: u64) {
+        if let Some(id) = self.devices.get(device).and_then(|it| it.queues.find(family, index)) {
+            self.queues.insert(queue, (device, id));
+        }
+    }
+
+    fn out(&mut self, thread: u32, record: Record<'_>, device: u64) -> Out<'_> {
+        let source = Source { command: record.command(), thread, call: record.call_number() };
+        let at = Where { device: object(device), source };
+        Out { listener: &mut self.listener, counts: &mut self.missing, reflect: &*self.reflect, at }
+    }
+
+    /// The device that a call is about, by its first parameter.
+    fn device_of(&self, record: Record<'_>) -> Option<u64> {
+        let handle = first_handle(record);
+        match ObjectId::from_raw(handle)?.ty()? {
+            HandleType::Device => self.devices.get(handle).map(|_| handle),
+            HandleType::CommandBuffer => self.owners.get(handle).copied(),
+            HandleType::Queue => self.queues.get(handle).map(|it| it.0),
+            _ => None,
+        }
+    }
+}
+
+fn first_handle(record: Record<'_>) -> u64 {
+    record.body().get(HEAD_SIZE..).and_then(cast::<u64>).copied().unwrap_or(0)
+}

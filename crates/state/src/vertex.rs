@@ -1,0 +1,193 @@
+//! Vertex and index buffers: what is bound, and which part of it a draw reads.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use lavascope_abi as vk;
+use lavascope_event::View;
+use lavascope_program::{Access, ResourceId};
+
+use crate::format;
+use crate::usage::{INDEX_READ, VERTEX_READ};
+
+/// How vertices lie in their buffers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct VertexInput {
+    pub(crate) bindings: Vec<Binding>,
+    pub(crate) attributes: Vec<Attribute>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Binding {
+    pub(crate) number: u32,
+    pub(crate) stride: u32,
+    /// Per instance, one element for so many; zero is one for all. None is per vertex.
+    pub(crate) divisor: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attribute {
+    pub(crate) location: u32,
+    pub(crate) binding: u32,
+    pub(crate) bytes: [u64; 2],
+}
+
+/// A buffer bound to a binding.
+#[derive(Clone, Debug)]
+pub(crate) struct Bound {
+    pub(crate) resource: ResourceId,
+    pub(crate) bytes: Range<u64>,
+    /// Where the command that bound it says so.
+    pub(crate) stride: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct BoundIndices {
+    pub(crate) resource: ResourceId,
+    pub(crate) bytes: Range<u64>,
+    /// Bytes of an index.
+    pub(crate) size: u64,
+}
+
+/// What a draw takes of a sequence: a part of it, or nobody knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    Part(Range<u64>),
+    Any,
+}
+
+impl Taken {
+    pub(crate) fn part(first: u32, count: u32) -> Taken {
+        Taken::Part(u64::from(first)..u64::from(first) + u64::from(count))
+    }
+
+    pub(crate) fn is_nothing(&self) -> bool {
+        matches!(self, Taken::Part(part) if part.is_empty())
+    }
+}
+
+impl VertexInput {
+    pub(crate) fn of(it: View<'_, vk::PipelineVertexInputStateCreateInfo>) -> VertexInput {
+        let divisors = it.chained::<vk::PipelineVertexInputDivisorStateCreateInfo>();
+        let divisor_of = |number: u32| {
+            let all = divisors.map(|it| it.p_vertex_binding_divisors());
+            all.iter().flat_map(|it| it.iter()).find(|it| it.binding == number).map_or(1, |it| it.divisor)
+        };
+        let binding = |it: View<'_, vk::VertexInputBindingDescription>| Binding {
+            number: it.binding,
+            stride: it.stride,
+            divisor: (it.input_rate == vk::VertexInputRate::INSTANCE).then(|| divisor_of(it.binding)),
+        };
+        let attribute = |it: View<'_, vk::VertexInputAttributeDescription>| {
+            Attribute::new(it.location, it.binding, it.format, it.offset)
+        };
+        VertexInput {
+            bindings: it.p_vertex_binding_descriptions().iter().map(binding).collect(),
+            attributes: it.p_vertex_attribute_descriptions().iter().map(attribute).collect(),
+        }
+    }
+
+    /// As a command buffer sets it.
+    pub(crate) fn set_by(it: View<'_, vk::CmdSetVertexInputEXTParams>) -> VertexInput {
+        let binding = |it: View<'_, vk::VertexInputBindingDescription2EXT>| Binding {
+            number: it.binding,
+            stride: it.stride,
+            divisor: (it.input_rate == vk::VertexInputRate::INSTANCE).then_some(it.divisor),
+        };
+        let attribute = |it: View<'_, vk::VertexInputAttributeDescription2EXT>| {
+            Attribute::new(it.location, it.binding, it.format, it.offset)
+        };
+        VertexInput {
+            bindings: it.p_vertex_binding_descriptions().iter().map(binding).collect(),
+            attributes: it.p_vertex_attribute_descriptions().iter().map(attribute).collect(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bindings.is_empty()
+    }
+
+    /// What a draw reads of its vertex buffers. `inputs` has a bit for each location that is read.
+    pub(crate) fn accesses(
+        &self,
+        bound: &BTreeMap<u32, Bound>,
+        inputs: u64,
+        vertices: &Taken,
+        instances: &Taken,
+    ) -> Vec<Access> {
+        let mut found = Vec::new();
+        for binding in &self.bindings {
+            let is_read =
+                |it: &&Attribute| it.binding == binding.number && (it.location >= 64 || inputs >> it.location & 1 != 0);
+            let read = self.attributes.iter().filter(is_read);
+            let Some([low, high]) = read.map(|it| it.bytes).reduce(|one, two| [one[0].min(two[0]), one[1].max(two[1])])
+            else {
+                continue;
+            };
+            let Some(buffer) = bound.get(&binding.number) else { continue };
+            let stride = buffer.stride.unwrap_or(u64::from(binding.stride));
+            let elements = match binding.divisor {
+                None => vertices.clone(),
+                Some(divisor) => per_instance(instances, divisor),
+            };
+            let bytes = match elements {
+                Taken::Any => buffer.bytes.clone(),
+                Taken::Part(part) if part.is_empty() => continue,
+                Taken::Part(part) => {
+                    let at = |element: u64, byte: u64| {
+                        let inside = element.saturating_mul(stride).saturating_add(byte);
+                        buffer.bytes.start.saturating_add(inside).min(buffer.bytes.end)
+                    };
+                    at(part.start, low)..at(part.end - 1, high)
+                }
+            };
+            if !bytes.is_empty() {
+                found.push(VERTEX_READ.on_bytes(buffer.resource, bytes));
+            }
+        }
+        found
+    }
+}
+
+impl Attribute {
+    fn new(location: u32, binding: u32, of: vk::Format, offset: u32) -> Attribute {
+        let start = u64::from(offset);
+        Attribute { location, binding, bytes: [start, start + format::block_size(of)] }
+    }
+}
+
+/// The elements that instances take: the first instance is not divided.
+fn per_instance(instances: &Taken, divisor: u32) -> Taken {
+    match instances {
+        Taken::Any => Taken::Any,
+        Taken::Part(part) if part.is_empty() => Taken::Part(0..0),
+        Taken::Part(part) => {
+            let count = part.end - part.start;
+            let elements = if divisor == 0 { 1 } else { count.div_ceil(u64::from(divisor)) };
+            Taken::Part(part.start..part.start + elements)
+        }
+    }
+}
+
+impl BoundIndices {
+    pub(crate) fn access(&self, indices: &Taken) -> Option<Access> {
+        let bytes = match indices {
+            Taken::Any => self.bytes.clone(),
+            Taken::Part(part) => {
+                let at = |it: u64| self.bytes.start.saturating_add(it.saturating_mul(self.size)).min(self.bytes.end);
+                at(part.start)..at(part.end)
+            }
+        };
+        (!bytes.is_empty()).then(|| INDEX_READ.on_bytes(self.resource, bytes))
+    }
+}
+
+/// Bytes of an index; none for a type without any.
+pub(crate) fn index_size(ty: vk::IndexType) -> Option<u64> {
+    match ty {
+        vk::IndexType::UINT16 => Some(2),
+        vk::IndexType::UINT32 => Some(4),
+        vk::IndexType::UINT8 => Some(1),
+        _ => None,
+    }
+}

@@ -1,0 +1,438 @@
+//! Descriptors: what shaders reach through sets, templates, pushes and offsets, and when that is decided.
+
+mod common;
+
+use common::*;
+use lavascope_abi::{AccessFlags2 as Bits, Command as Api, PipelineStageFlags2 as Stage, *};
+use lavascope_program::{Access, HazardKind, Region};
+use lavascope_state::{Collector, DescriptorUse, Element, ShaderInterface, Tracker};
+use lavascope_sync::check;
+
+const READ: u64 = Bits::SHADER_STORAGE_READ.0;
+const WRITE: u64 = Bits::SHADER_STORAGE_WRITE.0;
+const UNIFORM: u64 = Bits::UNIFORM_READ.0;
+const SAMPLED: u64 = Bits::SHADER_SAMPLED_READ.0;
+
+fn one(binding: u32, element: Element, reads: bool, writes: bool) -> DescriptorUse {
+    DescriptorUse { set: 0, binding, element, reads, writes, bytes: None }
+}
+
+/// An application with a compute shader that uses descriptors as given, three buffers and an image.
+fn app(descriptors: Vec<DescriptorUse>) -> App<Collector> {
+    let shaders = Shaders(vec![ShaderInterface { descriptors, ..ShaderInterface::default() }]);
+    let mut app = App::of(Tracker::with_reflection(Collector::default(), Box::new(shaders)));
+    for serial in 1..4 {
+        app.make_buffer(serial, 1024, serial * 1024);
+    }
+    app.make_image(1, Format::R8G8B8A8_UNORM, [16, 16], 1, 1 << 20);
+    app.make_shader(1, 0);
+    app.make_compute_pipeline(1, 1);
+    app.make_command_buffer(2, CommandBufferLevel::PRIMARY);
+    app
+}
+
+/// Layout, pipeline layout, pool and set 1, with bindings of a type, a count and flags each.
+fn make_set(app: &mut App<Collector>, bindings: &[(DescriptorType, u32, DescriptorBindingFlags)]) {
+    let flags: Vec<DescriptorBindingFlags> = bindings.iter().map(|it| it.2).collect();
+    let list: Vec<DescriptorSetLayoutBinding> = bindings
+        .iter()
+        .enumerate()
+        .map(|(at, it)| DescriptorSetLayoutBinding {
+            binding: at as u32,
+            descriptor_type: it.0,
+            descriptor_count: it.1,
+            ..DescriptorSetLayoutBinding::zeroed()
+        })
+        .collect();
+    let chained = DescriptorSetLayoutBindingFlagsCreateInfo {
+        binding_count: flags.len() as u32,
+        p_binding_flags: Ptr::to_slice(&flags),
+        ..DescriptorSetLayoutBindingFlagsCreateInfo::zeroed()
+    };
+    let info = DescriptorSetLayoutCreateInfo {
+        p_next: Ptr::to(&chained).cast(),
+        binding_count: list.len() as u32,
+        p_bindings: Ptr::to_slice(&list),
+        ..DescriptorSetLayoutCreateInfo::zeroed()
+    };
+    app.call(
+        Api::CreateDescriptorSetLayout,
+        &CreateDescriptorSetLayoutParams {
+            device: device(DEVICE),
+            p_create_info: Ptr::to(&info),
+            p_allocator: Ptr::NULL,
+            p_set_layout: Ptr::to(&set_layout(1)),
+        },
+    );
+    allocate_sets(app);
+}
+
+/// The pipeline layout, the pool, and two sets.
+fn allocate_sets(app: &mut App<Collector>) {
+    let layouts = [set_layout(1)];
+    let info = PipelineLayoutCreateInfo {
+        set_layout_count: 1,
+        p_set_layouts: Ptr::to_slice(&layouts),
+        ..PipelineLayoutCreateInfo::zeroed()
+    };
+    app.call(
+        Api::CreatePipelineLayout,
+        &CreatePipelineLayoutParams {
+            device: device(DEVICE),
+            p_create_info: Ptr::to(&info),
+            p_allocator: Ptr::NULL,
+            p_pipeline_layout: Ptr::to(&pipeline_layout(1)),
+        },
+    );
+    app.call(
+        Api::CreateDescriptorPool,
+        &CreateDescriptorPoolParams {
+            device: device(DEVICE),
+            p_create_info: Ptr::to(&DescriptorPoolCreateInfo::zeroed()),
+            p_allocator: Ptr::NULL,
+            p_descriptor_pool: Ptr::to(&descriptor_pool(1)),
+        },
+    );
+    for serial in 1..3 {
+        let info = DescriptorSetAllocateInfo {
+            descriptor_pool: descriptor_pool(1),
+            descriptor_set_count: 1,
+            p_set_layouts: Ptr::to_slice(&layouts),
+            ..DescriptorSetAllocateInfo::zeroed()
+        };
+        app.call(
+            Api::AllocateDescriptorSets,
+            &AllocateDescriptorSetsParams {
+                device: device(DEVICE),
+                p_allocate_info: Ptr::to(&info),
+                p_descriptor_sets: Ptr::to(&descriptor_set(serial)),
+            },
+        );
+    }
+}
+
+fn info(serial: u64, offset: u64, range: u64) -> DescriptorBufferInfo {
+    DescriptorBufferInfo { buffer: buffer(serial), offset, range }
+}
+
+fn write_buffers(app: &mut App<Collector>, binding: u32, ty: DescriptorType, infos: &[DescriptorBufferInfo]) {
+    let write = WriteDescriptorSet {
+        dst_set: descriptor_set(1),
+        dst_binding: binding,
+        descriptor_count: infos.len() as u32,
+        descriptor_type: ty,
+        p_buffer_info: Ptr::to_slice(infos),
+        ..WriteDescriptorSet::zeroed()
+    };
+    update(app, &[write], &[]);
+}
+
+fn update(app: &mut App<Collector>, writes: &[WriteDescriptorSet], copies: &[CopyDescriptorSet]) {
+    app.call(
+        Api::UpdateDescriptorSets,
+        &UpdateDescriptorSetsParams {
+            device: device(DEVICE),
+            descriptor_write_count: writes.len() as u32,
+            p_descriptor_writes: Ptr::to_slice(writes),
+            descriptor_copy_count: copies.len() as u32,
+            p_descriptor_copies: Ptr::to_slice(copies),
+        },
+    );
+}
+
+fn bind(app: &mut App<Collector>, set: u64, offsets: &[u32]) {
+    app.bind_pipeline(2, PipelineBindPoint::COMPUTE, 1);
+    app.call(
+        Api::CmdBindDescriptorSets,
+        &CmdBindDescriptorSetsParams {
+            command_buffer: command_buffer(2),
+            pipeline_bind_point: PipelineBindPoint::COMPUTE,
+            layout: pipeline_layout(1),
+            first_set: 0,
+            descriptor_set_count: 1,
+            p_descriptor_sets: Ptr::to(&descriptor_set(set)),
+            dynamic_offset_count: offsets.len() as u32,
+            p_dynamic_offsets: Ptr::to_slice(offsets),
+        },
+    );
+}
+
+fn dispatch(app: &mut App<Collector>, groups: u32) {
+    app.call(
+        Api::CmdDispatch,
+        &CmdDispatchParams {
+            command_buffer: command_buffer(2),
+            group_count_x: groups,
+            group_count_y: 1,
+            group_count_z: 1,
+        },
+    );
+}
+
+fn short(all: &[Access]) -> Vec<(u32, u64, Region)> {
+    assert!(all.iter().all(|it| it.stage == Stage::COMPUTE_SHADER.0));
+    all.iter().map(|it| (it.resource.0, it.access, it.region.clone())).collect()
+}
+
+const NO_FLAGS: DescriptorBindingFlags = DescriptorBindingFlags(0);
+
+#[test]
+fn a_dispatch_accesses_what_its_shader_uses() {
+    let mut used = one(0, Element::One(0), true, true);
+    used.bytes = Some(16..32);
+    let mut app = app(vec![used, one(1, Element::Unknown, true, false), one(2, Element::Unknown, true, false)]);
+    make_set(
+        &mut app,
+        &[
+            (DescriptorType::STORAGE_BUFFER, 1, NO_FLAGS),
+            (DescriptorType::UNIFORM_BUFFER, 1, NO_FLAGS),
+            (DescriptorType::STORAGE_BUFFER, 2, NO_FLAGS),
+        ],
+    );
+    write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &[info(1, 256, WHOLE_SIZE)]);
+    write_buffers(&mut app, 1, DescriptorType::UNIFORM_BUFFER, &[info(2, 0, 64)]);
+    app.begin(2);
+    bind(&mut app, 1, &[]);
+    dispatch(&mut app, 1);
+    dispatch(&mut app, 0);
+    assert_eq!(
+        short(accesses(app.program(), 0, 0)),
+        [
+            (0, READ, Region::Buffer(272..288)),
+            (0, WRITE, Region::Buffer(272..288)),
+            (1, UNIFORM, Region::Buffer(0..64)),
+        ]
+    );
+    assert_eq!(accesses(app.program(), 0, 1), [], "no groups, no accesses");
+    let missing: Vec<&str> = app.tracker.missing().map(|it| it.0.reason).collect();
+    assert_eq!(missing, ["which descriptor of an array a shader uses"]);
+}
+
+#[test]
+fn dynamic_offsets_go_to_their_descriptors() {
+    let mut app = app(vec![one(0, Element::One(1), true, false), one(1, Element::One(0), true, false)]);
+    make_set(
+        &mut app,
+        &[(DescriptorType::UNIFORM_BUFFER_DYNAMIC, 2, NO_FLAGS), (DescriptorType::STORAGE_BUFFER_DYNAMIC, 1, NO_FLAGS)],
+    );
+    let infos = [info(1, 0, 16), info(2, 8, 16)];
+    write_buffers(&mut app, 0, DescriptorType::UNIFORM_BUFFER_DYNAMIC, &infos);
+    write_buffers(&mut app, 1, DescriptorType::STORAGE_BUFFER_DYNAMIC, &[info(3, 0, 32)]);
+    app.begin(2);
+    bind(&mut app, 1, &[256, 512, 64]);
+    dispatch(&mut app, 1);
+    assert_eq!(
+        short(accesses(app.program(), 0, 0)),
+        [(1, UNIFORM, Region::Buffer(520..536)), (2, READ, Region::Buffer(64..96))]
+    );
+}
+
+#[test]
+fn writes_roll_over_into_the_next_binding_and_copies_take_what_is_there() {
+    let mut app = app(vec![one(1, Element::One(0), true, false)]);
+    make_set(&mut app, &[(DescriptorType::STORAGE_BUFFER, 2, NO_FLAGS), (DescriptorType::STORAGE_BUFFER, 1, NO_FLAGS)]);
+    let infos = [info(1, 0, 16), info(2, 0, 16), info(3, 0, 16)];
+    write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &infos);
+    let copy = CopyDescriptorSet {
+        src_set: descriptor_set(1),
+        src_array_element: 1,
+        dst_set: descriptor_set(2),
+        dst_binding: 1,
+        descriptor_count: 1,
+        ..CopyDescriptorSet::zeroed()
+    };
+    update(&mut app, &[], &[copy]);
+    app.begin(2);
+    for set in [1, 2] {
+        bind(&mut app, set, &[]);
+        dispatch(&mut app, 1);
+    }
+    assert_eq!(short(accesses(app.program(), 0, 0)), [(2, READ, Region::Buffer(0..16))]);
+    assert_eq!(short(accesses(app.program(), 0, 1)), [(1, READ, Region::Buffer(0..16))]);
+}
+
+#[test]
+fn what_may_change_after_the_bind_is_decided_by_the_submission() {
+    for flags in [NO_FLAGS, DescriptorBindingFlags::UPDATE_AFTER_BIND] {
+        let mut app = app(vec![one(0, Element::One(0), false, true)]);
+        make_set(&mut app, &[(DescriptorType::STORAGE_BUFFER, 1, flags)]);
+        write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &[info(1, 0, 16)]);
+        app.begin(2);
+        bind(&mut app, 1, &[]);
+        dispatch(&mut app, 1);
+        app.end(2);
+        write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &[info(2, 0, 16)]);
+        app.submit(0, 2, Fence(0));
+        let resource = if flags == NO_FLAGS { 0 } else { 1 };
+        assert_eq!(short(accesses(app.program(), 0, 0)), [(resource, WRITE, Region::Buffer(0..16))]);
+        // What was submitted before stays as it was then.
+        write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &[info(3, 0, 16)]);
+        app.submit(0, 2, Fence(0));
+        assert_eq!(short(accesses(app.program(), 0, 0)), [(resource, WRITE, Region::Buffer(0..16))]);
+        if flags != NO_FLAGS {
+            assert_eq!(short(accesses(app.program(), 1, 0)), [(2, WRITE, Region::Buffer(0..16))]);
+            assert_eq!(check(app.program()), [], "the two submissions write to different buffers");
+        } else {
+            let kinds: Vec<HazardKind> = check(app.program()).iter().map(|it| it.kind).collect();
+            assert_eq!(kinds, [HazardKind::WriteAfterWrite]);
+        }
+    }
+}
+
+#[test]
+fn pushed_descriptors_stay_until_they_are_pushed_again() {
+    let mut app = app(vec![one(0, Element::One(0), true, false), one(1, Element::One(0), true, false)]);
+    make_set(
+        &mut app,
+        &[(DescriptorType::STORAGE_BUFFER, 1, NO_FLAGS), (DescriptorType::COMBINED_IMAGE_SAMPLER, 1, NO_FLAGS)],
+    );
+    let (one, two) = (info(1, 0, 16), info(2, 0, 16));
+    let sampled = DescriptorImageInfo { image_view: image_view(1), ..DescriptorImageInfo::zeroed() };
+    let write = WriteDescriptorSet {
+        descriptor_count: 1,
+        descriptor_type: DescriptorType::STORAGE_BUFFER,
+        p_buffer_info: Ptr::to(&one),
+        ..WriteDescriptorSet::zeroed()
+    };
+    let image = WriteDescriptorSet {
+        dst_binding: 1,
+        descriptor_type: DescriptorType::COMBINED_IMAGE_SAMPLER,
+        p_image_info: Ptr::to(&sampled),
+        ..write
+    };
+    app.begin(2);
+    app.bind_pipeline(2, PipelineBindPoint::COMPUTE, 1);
+    let push = |app: &mut App<Collector>, writes: &[WriteDescriptorSet]| {
+        app.call(
+            Api::CmdPushDescriptorSet,
+            &CmdPushDescriptorSetParams {
+                command_buffer: command_buffer(2),
+                pipeline_bind_point: PipelineBindPoint::COMPUTE,
+                layout: pipeline_layout(1),
+                set: 0,
+                descriptor_write_count: writes.len() as u32,
+                p_descriptor_writes: Ptr::to_slice(writes),
+            },
+        );
+        dispatch(app, 1);
+    };
+    push(&mut app, &[write, image]);
+    push(&mut app, &[WriteDescriptorSet { p_buffer_info: Ptr::to(&two), ..write }]);
+    let brief = |at| short(accesses(app.program(), 0, at)).into_iter().map(|it| (it.0, it.1)).collect::<Vec<_>>();
+    assert_eq!(brief(0), [(0, READ), (3, SAMPLED)]);
+    assert_eq!(brief(1), [(1, READ), (3, SAMPLED)]);
+}
+
+#[test]
+fn a_template_fills_a_set() {
+    let mut app = app(vec![one(1, Element::One(1), true, false)]);
+    make_set(
+        &mut app,
+        &[(DescriptorType::COMBINED_IMAGE_SAMPLER, 2, NO_FLAGS), (DescriptorType::UNIFORM_BUFFER, 2, NO_FLAGS)],
+    );
+    // Template 2 of the world of `sim`: two images, and two buffers 96 bytes behind them.
+    let mut data = [0_u64; 24];
+    (data[12], data[13], data[14]) = (buffer(1).0, 0, 16);
+    (data[15], data[16], data[17]) = (buffer(3).0, 32, 64);
+    app.call(
+        Api::UpdateDescriptorSetWithTemplate,
+        &UpdateDescriptorSetWithTemplateParams {
+            device: device(DEVICE),
+            descriptor_set: descriptor_set(1),
+            descriptor_update_template: template(2),
+            p_data: Ptr::to_slice(&data).cast(),
+        },
+    );
+    app.begin(2);
+    bind(&mut app, 1, &[]);
+    dispatch(&mut app, 1);
+    assert_eq!(short(accesses(app.program(), 0, 0)), [(2, UNIFORM, Region::Buffer(32..96))]);
+}
+
+#[test]
+fn a_descriptor_is_accessed_by_its_type() {
+    let types = [
+        (DescriptorType::UNIFORM_BUFFER, vec![UNIFORM]),
+        (DescriptorType::UNIFORM_BUFFER_DYNAMIC, vec![UNIFORM]),
+        (DescriptorType::STORAGE_BUFFER, vec![READ, WRITE]),
+        (DescriptorType::STORAGE_BUFFER_DYNAMIC, vec![READ, WRITE]),
+        (DescriptorType::SAMPLED_IMAGE, vec![SAMPLED]),
+        (DescriptorType::COMBINED_IMAGE_SAMPLER, vec![SAMPLED]),
+        (DescriptorType::STORAGE_IMAGE, vec![READ, WRITE]),
+        (DescriptorType::INPUT_ATTACHMENT, vec![Bits::INPUT_ATTACHMENT_READ.0]),
+        (DescriptorType::UNIFORM_TEXEL_BUFFER, vec![SAMPLED]),
+        (DescriptorType::STORAGE_TEXEL_BUFFER, vec![READ, WRITE]),
+        (DescriptorType::ACCELERATION_STRUCTURE_KHR, vec![Bits::ACCELERATION_STRUCTURE_READ_KHR.0]),
+        (DescriptorType::SAMPLER, vec![]),
+        (DescriptorType::INLINE_UNIFORM_BLOCK, vec![]),
+    ];
+    for (ty, expected) in types {
+        let mut app = app(vec![one(0, Element::One(0), true, true)]);
+        make_set(&mut app, &[(ty, 1, NO_FLAGS)]);
+        write_any(&mut app, ty);
+        app.begin(2);
+        bind(&mut app, 1, &[0]);
+        dispatch(&mut app, 1);
+        let found: Vec<u64> = accesses(app.program(), 0, 0).iter().map(|it| it.access).collect();
+        assert_eq!(found, expected, "{ty:?}");
+    }
+}
+
+/// Writes a descriptor of a type, whatever it needs.
+fn write_any(app: &mut App<Collector>, ty: DescriptorType) {
+    let info = BufferViewCreateInfo { buffer: buffer(1), range: 64, ..BufferViewCreateInfo::zeroed() };
+    let view = BufferView(handle(HandleType::BufferView, 1));
+    app.call(
+        Api::CreateBufferView,
+        &CreateBufferViewParams {
+            device: device(DEVICE),
+            p_create_info: Ptr::to(&info),
+            p_allocator: Ptr::NULL,
+            p_view: Ptr::to(&view),
+        },
+    );
+    let info = AccelerationStructureCreateInfoKHR {
+        buffer: buffer(2),
+        size: 256,
+        ..AccelerationStructureCreateInfoKHR::zeroed()
+    };
+    let structure = acceleration_structure(1);
+    app.call(
+        Api::CreateAccelerationStructureKHR,
+        &CreateAccelerationStructureKHRParams {
+            device: device(DEVICE),
+            p_create_info: Ptr::to(&info),
+            p_allocator: Ptr::NULL,
+            p_acceleration_structure: Ptr::to(&structure),
+        },
+    );
+    let structures = WriteDescriptorSetAccelerationStructureKHR {
+        acceleration_structure_count: 1,
+        p_acceleration_structures: Ptr::to(&structure),
+        ..WriteDescriptorSetAccelerationStructureKHR::zeroed()
+    };
+    let bytes = [0_u8; 4];
+    let block = WriteDescriptorSetInlineUniformBlock {
+        data_size: 4,
+        p_data: Ptr::to_slice(&bytes).cast(),
+        ..WriteDescriptorSetInlineUniformBlock::zeroed()
+    };
+    let buffer = DescriptorBufferInfo { buffer: buffer(1), offset: 0, range: 64 };
+    let image = DescriptorImageInfo { image_view: image_view(1), ..DescriptorImageInfo::zeroed() };
+    let next = match ty {
+        DescriptorType::ACCELERATION_STRUCTURE_KHR => Ptr::to(&structures).cast(),
+        DescriptorType::INLINE_UNIFORM_BLOCK => Ptr::to(&block).cast(),
+        _ => Ptr::NULL,
+    };
+    let write = WriteDescriptorSet {
+        p_next: next,
+        dst_set: descriptor_set(1),
+        descriptor_count: if ty == DescriptorType::INLINE_UNIFORM_BLOCK { 4 } else { 1 },
+        descriptor_type: ty,
+        p_buffer_info: Ptr::to(&buffer),
+        p_image_info: Ptr::to(&image),
+        p_texel_buffer_view: Ptr::to(&view),
+        ..WriteDescriptorSet::zeroed()
+    };
+    update(app, &[write], &[]);
+}

@@ -17,6 +17,8 @@ pub struct ShaderInterface {
     pub inputs: u64,
     /// Whether it may choose a layer to draw to.
     pub writes_layer: bool,
+    /// Whether it reaches memory by addresses, which no descriptor names.
+    pub uses_addresses: bool,
 }
 
 /// What a shader does with descriptors of a binding. An atomic operation reads and writes.

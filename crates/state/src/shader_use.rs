@@ -45,6 +45,9 @@ impl Device {
     ) -> (Vec<Access>, Vec<LateUse>) {
         let (mut found, mut late) = (Vec::new(), Vec::new());
         for shader in shaders {
+            if shader.interface.as_ref().is_some_and(|it| it.uses_addresses) {
+                out.missing("memory that a shader reaches by its address");
+            }
             let uses = shader.interface.iter().flat_map(|it| it.descriptors.iter());
             for it in uses {
                 let Some(bound) = state.point(kind).sets.get(it.set as usize).and_then(Option::as_ref) else {

@@ -6,7 +6,7 @@ use lavascope_program::{self as program, QueueId, Resource, ResourceId, Resource
 
 use crate::device::{Device, Event};
 use crate::format;
-use crate::image::Image;
+use crate::image::{Image, is_sane};
 use crate::listener::Out;
 
 pub(crate) struct Swapchain {
@@ -61,7 +61,7 @@ impl Device {
     }
 
     fn add_swapchain_images(&mut self, handle: u64, images: &[vk::Image], out: &mut Out<'_>) {
-        let Some(info) = self.swapchains.get(handle).map(|it| it.info) else { return };
+        let Some(info) = self.swapchains.get(handle).map(|it| it.info).filter(is_sane) else { return };
         for image in images.iter().filter(|it| it.0 != 0) {
             if self.images.get(image.0).is_some() {
                 continue;

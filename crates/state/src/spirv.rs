@@ -76,6 +76,7 @@ fn interface_of(reflection: &Reflection) -> ShaderInterface {
         outputs: locations(InterfaceKind::Output, |it| it.is_written),
         inputs: locations(InterfaceKind::Input, |it| it.is_read),
         writes_layer: reflection.interface.iter().any(is_layer),
+        uses_addresses: reflection.accesses.iter().any(|it| matches!(it.target, Target::Address { .. })),
     }
 }
 

@@ -23,6 +23,7 @@ pub(crate) struct Addresses {
     next: u64,
     /// How often something that exists got other addresses.
     moves: u64,
+    identities: u32,
 }
 
 #[derive(Default)]
@@ -38,7 +39,7 @@ struct Placed {
     /// Of an image.
     layout: Layout,
     binding: Option<Binding>,
-    /// The first of its compatible aliases, which are all one.
+    /// The same for compatible aliases, which are all one; used once only, unlike ids.
     identity: ResourceId,
     /// Whether there is a range for each component, one behind the other.
     has_planes: bool,
@@ -74,6 +75,14 @@ const MEMORY_SIZE: u64 = 1 << 40;
 
 impl Addresses {
     pub(crate) fn add(&mut self, resource: &Resource) -> ResourceId {
+        let id = self.free.last().copied().unwrap_or(ResourceId(self.places.len() as u32));
+        self.set(id, resource);
+        id
+    }
+
+    /// There is a resource of this number from now on.
+    pub(crate) fn set(&mut self, id: ResourceId, resource: &Resource) {
+        self.remove(id);
         let base = match (&resource.kind, resource.binding) {
             (ResourceKind::Image(image), _) if image.tiling == Tiling::Optimal => match self.compatible(resource) {
                 Some(same) => same.base,
@@ -88,28 +97,33 @@ impl Addresses {
             kind: resource.kind.clone(),
             layout: Layout::new(&resource.kind),
             binding: resource.binding,
-            identity: self.compatible(resource).map_or(self.next_id(), |it| it.identity),
+            identity: match self.compatible(resource) {
+                Some(same) => same.identity,
+                None => self.next_identity(),
+            },
             has_planes: false,
             aliases: Vec::new(),
             is_gone: false,
         };
-        let id = self.put(placed);
+        self.put(id, placed);
         self.find_aliases(id);
-        id
     }
 
-    /// The id of what is added next.
-    fn next_id(&self) -> ResourceId {
-        self.free.last().copied().unwrap_or(ResourceId(self.places.len() as u32))
+    fn next_identity(&mut self) -> ResourceId {
+        self.identities = self.identities.wrapping_add(1);
+        ResourceId(self.identities)
     }
 
-    fn put(&mut self, placed: Placed) -> ResourceId {
-        let id = self.next_id();
-        match self.free.pop() {
-            Some(id) => self.places[id.0 as usize] = placed,
-            None => self.places.push(placed),
+    fn put(&mut self, id: ResourceId, placed: Placed) {
+        while self.places.len() <= id.0 as usize {
+            self.free.push(ResourceId(self.places.len() as u32));
+            self.places.push(Placed::gone());
         }
-        id
+        // The last one was freed last, in most cases.
+        if let Some(at) = self.free.iter().rposition(|it| *it == id) {
+            self.free.swap_remove(at);
+        }
+        self.places[id.0 as usize] = placed;
     }
 
     /// A resource is no more; its id may be given to another.
@@ -292,6 +306,20 @@ impl Addresses {
 }
 
 impl Placed {
+    /// Nothing is there.
+    fn gone() -> Placed {
+        Placed {
+            base: 0,
+            kind: ResourceKind::Buffer { size: 0 },
+            layout: Layout::default(),
+            binding: None,
+            identity: ResourceId(0),
+            has_planes: false,
+            aliases: Vec::new(),
+            is_gone: true,
+        }
+    }
+
     fn whole(&self) -> Range<u64> {
         let size = match &self.kind {
             ResourceKind::Buffer { size } => *size,

@@ -18,6 +18,7 @@ mod order;
 mod overlay;
 mod places;
 mod prepare;
+mod record;
 mod render;
 mod row;
 mod rules;

@@ -543,13 +543,16 @@ impl Local {
         let base = self.outputs.as_ptr().expose_provenance() as u64;
         // SAFETY: the outputs are those of a call that returned.
         let mut made = unsafe { handles_behind(outputs, base) };
-        // SAFETY: as above.
-        made.extend(unsafe { handles_in_structures(outputs, base) });
+        let is_new = command_makes(command);
+        // What makes objects has structures only to say again what it was given: the layout of a pipeline, for one.
+        if !is_new {
+            // SAFETY: as above.
+            made.extend(unsafe { handles_in_structures(outputs, base) });
+        }
         made.retain(|it| it.is_behind_pointer);
         if made.is_empty() {
             return;
         }
-        let is_new = command_makes(command);
         // SAFETY: the parameters are those of the call.
         let (parent, note) = unsafe { kin(names, command, params, made[0].ty) };
         for it in &made {

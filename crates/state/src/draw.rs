@@ -12,7 +12,7 @@ use crate::pipeline::Pipeline;
 use crate::raster::Dynamic;
 use crate::shader_use::LateUse;
 use crate::usage::{COUNTER_INDIRECT_READ, FEEDBACK_WRITE, INDIRECT_READ};
-use crate::vertex::{Taken, VertexInput};
+use crate::vertex::{Strides, Taken, VertexInput};
 
 /// What a draw takes of its vertices.
 pub(crate) struct Draw {
@@ -247,11 +247,9 @@ fn vertices_read(state: &State, pipeline: &Pipeline, draw: &Draw) -> Vec<Access>
     let input: &VertexInput = if is_set { &state.vertex } else { &pipeline.vertex };
     let vertex = pipeline.shaders.iter().find(|it| it.stage == vk::ShaderStageFlagBits::VERTEX);
     let inputs = vertex.and_then(|it| it.interface.as_ref()).map_or(u64::MAX, |it| it.inputs);
-    let mut bound = state.vertices.clone();
-    if !is_set && !pipeline.dynamic.has(Dynamic::STRIDE) {
-        bound.values_mut().for_each(|it| it.stride = None);
-    }
-    input.accesses(&bound, inputs, &draw.vertices, &draw.instances)
+    let is_bound = is_set || pipeline.dynamic.has(Dynamic::STRIDE);
+    let strides = if is_bound { Strides::Bound } else { Strides::Input };
+    input.accesses(&state.vertices, strides, inputs, &draw.vertices, &draw.instances)
 }
 
 /// Several draws in one: the parts that they take lie somewhere between the first and the last.

@@ -50,6 +50,17 @@ pub(crate) struct BufferView {
     pub(crate) bytes: Range<u64>,
 }
 
+/// More bytes or texels than any device has; what is larger would only make numbers overflow further on.
+pub(crate) const SIZE_MAX: u64 = 1 << 44;
+const TOO_LARGE: &str = "a resource that is larger than any device has";
+
+/// Whether a device could have made such an image.
+pub(crate) fn is_sane(image: &program::Image) -> bool {
+    let counts = [image.layers.max(1), image.extent[0], image.extent[1], image.extent[2]];
+    let texels = counts.into_iter().try_fold(1_u64, |all, it| all.checked_mul(u64::from(it)));
+    image.mips <= 32 && texels.is_some_and(|it| it <= SIZE_MAX >> 6)
+}
+
 impl Device {
     pub(crate) fn images(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
         match (event.call, event.outcome) {
@@ -86,6 +97,10 @@ impl Device {
     }
 
     fn create_buffer(&mut self, info: View<'_, vk::BufferCreateInfo>, handle: u64, out: &mut Out<'_>) {
+        if info.size > SIZE_MAX {
+            out.missing(TOO_LARGE);
+            return;
+        }
         let mut buffer = Buffer {
             size: info.size,
             is_exclusive: info.sharing_mode == vk::SharingMode::EXCLUSIVE,
@@ -119,6 +134,10 @@ impl Device {
             is_disjoint: has(vk::ImageCreateFlags::DISJOINT),
             is_exclusive: info.sharing_mode == vk::SharingMode::EXCLUSIVE,
         };
+        if !is_sane(&image.info) {
+            out.missing(TOO_LARGE);
+            return;
+        }
         if has(vk::ImageCreateFlags::SPARSE_BINDING) {
             out.missing("memory that sparse resources share with others is not followed");
             image.resource = Some(self.add_resource(handle, &image.with(None), out));

@@ -8,6 +8,7 @@ use lavascope_program::{Binding, MemoryId, Region, Resource, ResourceId, Step};
 
 use crate::device::{Device, Event};
 use crate::format;
+use crate::image::SIZE_MAX;
 use crate::listener::{Out, object};
 use crate::region;
 
@@ -110,7 +111,7 @@ impl Device {
     fn bind_buffer(&mut self, handle: u64, memory: u64, offset: u64, out: &mut Out<'_>) {
         let Some(buffer) = self.buffers.get(handle).filter(|it| it.resource.is_none()) else { return };
         let size = buffer.size;
-        let binding = self.memories.get(memory).map(|it| Binding { memory: it.id, offset, size });
+        let binding = self.binding(memory, offset, size, out);
         let resource = buffer.with(binding);
         let id = self.add_resource(handle, &resource, out);
         self.add_resident(memory, Resident { resource: id, bytes: offset..offset.saturating_add(size), whole: None });
@@ -135,7 +136,7 @@ impl Device {
         let Some(image) = self.images.get(handle).filter(|it| it.resource.is_none()) else { return };
         let size = image.size.unwrap_or_else(|| estimate(&image.info));
         let whole = Region::Image(image.whole());
-        let mut binding = self.memories.get(memory).map(|it| Binding { memory: it.id, offset, size });
+        let mut binding = self.binding(memory, offset, size, out);
         if image.is_disjoint {
             out.missing("memory that the planes of a disjoint image share with others is not followed");
             binding = None;
@@ -147,6 +148,17 @@ impl Device {
         if let Some(image) = self.images.get_mut(handle) {
             (image.resource, image.memory) = (Some(id), memory);
         }
+    }
+
+    /// Where something lies, if that is inside of the memory.
+    fn binding(&self, memory: u64, offset: u64, size: u64, out: &mut Out<'_>) -> Option<Binding> {
+        let own = self.memories.get(memory);
+        let is_inside = |it: &&Memory| offset.checked_add(size).is_some_and(|end| end <= it.size.min(SIZE_MAX));
+        let Some(own) = own.filter(is_inside) else {
+            out.missing("memory that nobody allocated, or not as much of it");
+            return None;
+        };
+        Some(Binding { memory: own.id, offset, size })
     }
 
     pub(crate) fn add_resource(&mut self, handle: u64, resource: &Resource, out: &mut Out<'_>) -> ResourceId {

@@ -1,5 +1,7 @@
 //! The state of graphics that decides which accesses a draw makes.
 
+use std::borrow::Cow;
+
 use lavascope_abi as vk;
 use lavascope_abi::DynamicState;
 
@@ -119,7 +121,10 @@ impl Dynamic {
 
 impl Raster {
     /// This state, with what is dynamic taken from the command buffer.
-    pub(crate) fn with(&self, dynamic: Dynamic, set: &Raster) -> Raster {
+    pub(crate) fn with<'a>(&'a self, dynamic: Dynamic, set: &Raster) -> Cow<'a, Raster> {
+        if dynamic == Dynamic::default() {
+            return Cow::Borrowed(self);
+        }
         let mut it = self.clone();
         let mut take = |bit: u32, take: fn(&mut Raster, &Raster)| {
             if dynamic.has(bit) {
@@ -157,7 +162,7 @@ impl Raster {
                 color.is_enabled = set.is_enabled;
             }
         }
-        it
+        Cow::Owned(it)
     }
 
     /// Changes some color attachments.

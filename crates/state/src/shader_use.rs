@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use lavascope_abi::{AccessFlags2 as Bits, Buffer, DescriptorType};
-use lavascope_program::{Access, Area, Region, ResourceId};
+use lavascope_program::{Access, Area, Certainty, Region, ResourceId};
 
 use crate::bind::{Kind, SetRef, State};
 use crate::descriptor::{Content, Descriptor, Set};
@@ -29,6 +29,7 @@ struct OfDescriptor {
     reads: bool,
     writes: bool,
     bytes: Option<Range<u64>>,
+    certainty: Certainty,
     offset: u64,
     /// Where input attachments are read.
     area: Option<Area>,
@@ -45,6 +46,9 @@ impl Device {
     ) -> (Vec<Access>, Vec<LateUse>) {
         let (mut found, mut late) = (Vec::new(), Vec::new());
         for shader in shaders {
+            if shader.interface.as_ref().is_some_and(|it| it.uses_addresses) {
+                out.missing("memory that a shader reaches by its address");
+            }
             let uses = shader.interface.iter().flat_map(|it| it.descriptors.iter());
             for it in uses {
                 let Some(bound) = state.point(kind).sets.get(it.set as usize).and_then(Option::as_ref) else {
@@ -66,6 +70,7 @@ impl Device {
                     reads: it.reads,
                     writes: it.writes,
                     bytes: it.bytes.clone(),
+                    certainty: it.certainty,
                     offset: dynamic.map_or(0, |it| u64::from(*it)),
                     area: area_of(&state.scene),
                 };
@@ -86,7 +91,10 @@ impl Device {
     fn through(&self, set: &Set, it: &OfDescriptor) -> Vec<Access> {
         let Some(descriptor) = set.get(it.binding, it.element) else { return Vec::new() };
         let Some((resource, region)) = self.described(descriptor, it) else { return Vec::new() };
-        let usage = |access| Usage::of_shader(it.stage, access).on(resource, region.clone());
+        let usage = |access| {
+            let access = Usage::of_shader(it.stage, access).on(resource, region.clone());
+            Access { certainty: it.certainty, ..access }
+        };
         let (read, write) = accesses_of(descriptor.ty);
         let read = it.reads.then_some(read).map(usage);
         read.into_iter().chain(write.filter(|_| it.writes).map(usage)).collect()

@@ -6,7 +6,7 @@ use lavascope_program::{self as program, QueueId, ResourceId, SemaphoreId, Step,
 
 use crate::device::{Device, Event};
 use crate::format;
-use crate::image::Image;
+use crate::image::{Image, is_sane};
 use crate::listener::Out;
 
 pub(crate) struct Swapchain {
@@ -62,7 +62,7 @@ impl Device {
     }
 
     fn add_swapchain_images(&mut self, handle: u64, images: &[vk::Image], out: &mut Out<'_>) {
-        let Some(swapchain) = self.swapchains.get(handle) else { return };
+        let Some(swapchain) = self.swapchains.get(handle).filter(|it| is_sane(&it.info)) else { return };
         let (info, is_exclusive) = (swapchain.info.clone(), swapchain.is_exclusive);
         for image in images.iter().filter(|it| it.0 != 0) {
             if self.images.get(image.0).is_some() {

@@ -49,6 +49,14 @@ pub(crate) struct BoundIndices {
     pub(crate) size: u64,
 }
 
+/// Who says how far elements lie apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Strides {
+    Input,
+    /// The command that bound the buffer, where it says so.
+    Bound,
+}
+
 /// What a draw takes of a sequence: a part of it, or nobody knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
@@ -111,6 +119,7 @@ impl VertexInput {
     pub(crate) fn accesses(
         &self,
         bound: &BTreeMap<u32, Bound>,
+        strides: Strides,
         inputs: u64,
         vertices: &Taken,
         instances: &Taken,
@@ -125,7 +134,8 @@ impl VertexInput {
                 continue;
             };
             let Some(buffer) = bound.get(&binding.number) else { continue };
-            let stride = buffer.stride.unwrap_or(u64::from(binding.stride));
+            let of_bound = buffer.stride.filter(|_| strides == Strides::Bound);
+            let stride = of_bound.unwrap_or(u64::from(binding.stride));
             let elements = match binding.divisor {
                 None => vertices.clone(),
                 Some(divisor) => per_instance(instances, divisor),

@@ -20,7 +20,7 @@ impl Ids for Names {
 
 /// Few objects, so that random calls meet them.
 const OBJECTS: u64 = 3;
-const ROUNDS: u64 = 6;
+const ROUNDS: u64 = 40;
 
 #[test]
 fn every_command_is_taken_by_whom_the_table_names() {
@@ -39,6 +39,8 @@ fn every_command_is_taken_by_whom_the_table_names() {
     }
     let steps = app.program().steps.len();
     assert!(steps > 0, "some of it means something");
+    // Whatever comes out, the engine takes it.
+    lavascope_sync::check(app.program());
     for (missing, count) in app.tracker.missing() {
         assert!(count > 0, "{missing:?}");
     }

@@ -28,6 +28,7 @@ pub(crate) struct Addresses {
     sparse: Vec<ResourceId>,
     /// How often something that exists got other addresses, sparse resources aside.
     moves: u64,
+    identities: u32,
 }
 
 #[derive(Clone, Default)]
@@ -47,7 +48,7 @@ struct Placed {
     is_exclusive: bool,
     /// Of a sparse resource.
     sparse: Option<Box<Sparse>>,
-    /// The first of its compatible aliases, which are all one.
+    /// The same for compatible aliases, which are all one; used once only, unlike ids.
     identity: ResourceId,
     /// Whether there is a range for each component, one behind the other.
     has_planes: bool,
@@ -63,6 +64,14 @@ const MEMORY_SIZE: u64 = 1 << 40;
 
 impl Addresses {
     pub(crate) fn add(&mut self, resource: &Resource) -> ResourceId {
+        let id = self.free.last().copied().unwrap_or(ResourceId(self.places.len() as u32));
+        self.set(id, resource);
+        id
+    }
+
+    /// There is a resource of this number from now on.
+    pub(crate) fn set(&mut self, id: ResourceId, resource: &Resource) {
+        self.remove(id);
         let texels = match &resource.kind {
             ResourceKind::Buffer { .. } => None,
             ResourceKind::Image(image) => Some(Arc::new(Texels::new(image))),
@@ -85,32 +94,37 @@ impl Addresses {
             binding: resource.binding,
             is_exclusive: resource.is_exclusive,
             sparse: resource.is_sparse.then(Box::default),
-            identity: same.map_or(self.next_id(), |it| it.1),
+            identity: match same {
+                Some((_, identity, _)) => identity,
+                None => self.next_identity(),
+            },
             has_planes: same.is_some_and(|it| it.2),
             aliases: Vec::new(),
             is_gone: false,
         };
-        let id = self.put(placed);
+        self.put(id, placed);
         self.find_aliases(id);
         for index in 0..self.sparse.len() {
             self.relate(self.sparse[index], id);
         }
         self.sparse.extend(Some(id).filter(|_| resource.is_sparse));
-        id
     }
 
-    /// The id of what is added next.
-    fn next_id(&self) -> ResourceId {
-        self.free.last().copied().unwrap_or(ResourceId(self.places.len() as u32))
+    fn next_identity(&mut self) -> ResourceId {
+        self.identities = self.identities.wrapping_add(1);
+        ResourceId(self.identities)
     }
 
-    fn put(&mut self, placed: Placed) -> ResourceId {
-        let id = self.next_id();
-        match self.free.pop() {
-            Some(id) => self.places[id.0 as usize] = placed,
-            None => self.places.push(placed),
+    fn put(&mut self, id: ResourceId, placed: Placed) {
+        while self.places.len() <= id.0 as usize {
+            self.free.push(ResourceId(self.places.len() as u32));
+            self.places.push(Placed::gone());
         }
-        id
+        // The last one was freed last, in most cases.
+        if let Some(at) = self.free.iter().rposition(|it| *it == id) {
+            self.free.swap_remove(at);
+        }
+        self.places[id.0 as usize] = placed;
     }
 
     /// A resource is no more; its id may be given to another.
@@ -220,6 +234,10 @@ impl Addresses {
             // The region of something else: nothing of this resource.
             _ => {}
         }
+    }
+
+    pub(crate) fn is_sparse(&self, resource: ResourceId) -> bool {
+        self.places.get(resource.0 as usize).is_some_and(|it| it.sparse.is_some())
     }
 
     /// Whether the addresses of a part of a resource stay as they are until something is said to have moved.
@@ -419,6 +437,22 @@ impl Addresses {
 }
 
 impl Placed {
+    /// Nothing is there.
+    fn gone() -> Placed {
+        Placed {
+            base: 0,
+            kind: ResourceKind::Buffer { size: 0 },
+            texels: None,
+            binding: None,
+            is_exclusive: false,
+            sparse: None,
+            identity: ResourceId(0),
+            has_planes: false,
+            aliases: Vec::new(),
+            is_gone: true,
+        }
+    }
+
     fn whole(&self) -> Range<u64> {
         let size = match (&self.kind, &self.texels) {
             (ResourceKind::Buffer { size }, _) => *size,
@@ -540,6 +574,6 @@ mod tests {
         addresses.add_planes(first);
         let second = addresses.add(&resource);
         assert_eq!(addresses.whole(first), addresses.whole(second));
-        assert_eq!(addresses.identity(second), first);
+        assert_eq!(addresses.identity(second), addresses.identity(first));
     }
 }

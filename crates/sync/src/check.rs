@@ -1,11 +1,11 @@
 //! Checks a program, step by step or whole.
 
 use lavascope_program::{
-    Batch, CommandBuffer, CommandBufferId, Fault, Findings, Found, Program, Queue, QueueId, RenderPass, RenderPassId,
-    Resource, ResourceId, Step,
+    Batch, CommandBuffer, CommandBufferId, EventId, Fault, FenceId, Findings, Found, Program, Queue, QueueId,
+    RenderPass, RenderPassId, Resource, ResourceId, SemaphoreId, Step,
 };
 
-use crate::device::{Device, Execute, SparseWork};
+use crate::device::{Device, Execute, SparseWork, slot};
 use crate::execute::{self, Recorded};
 use crate::prepare::Prepared;
 use crate::rules::Rules;
@@ -26,15 +26,7 @@ pub fn check_all(program: &Program) -> Findings {
 }
 
 fn find(rules: Rules, program: &Program) -> Findings {
-    let mut engine = Engine::new(&program.queues, program.events, program.semaphores, program.fences);
-    engine.device.rules = rules;
-    for resource in &program.resources {
-        engine.add_resource(resource);
-    }
-    engine.render_passes.clone_from(&program.render_passes);
-    for commands in &program.command_buffers {
-        engine.add_command_buffer(commands.clone());
-    }
+    let mut engine = Engine::of(rules, program);
     for step in &program.steps {
         engine.step(step);
     }
@@ -42,10 +34,13 @@ fn find(rules: Rules, program: &Program) -> Findings {
 }
 
 /// The engine, for programs that are told as they happen.
+///
+/// Whoever tells gives the numbers of things: those of a program count from zero, those of a running application may be
+/// used again after something was destroyed.
 pub struct Engine {
-    device: Device,
-    command_buffers: Vec<Prepared>,
-    render_passes: Vec<RenderPass>,
+    pub(crate) device: Device,
+    pub(crate) command_buffers: Vec<Prepared>,
+    pub(crate) render_passes: Vec<RenderPass>,
     steps: u32,
 }
 
@@ -59,10 +54,51 @@ impl Engine {
         }
     }
 
+    /// With all that a program has, before its first step.
+    pub fn of(rules: Rules, program: &Program) -> Engine {
+        let mut engine = Engine::new(&program.queues, program.events, program.semaphores, program.fences);
+        engine.device.rules = rules;
+        for resource in &program.resources {
+            engine.add_resource(resource);
+        }
+        engine.render_passes.clone_from(&program.render_passes);
+        for commands in &program.command_buffers {
+            engine.add_command_buffer(commands.clone());
+        }
+        engine
+    }
+
     pub fn add_resource(&mut self, resource: &Resource) -> ResourceId {
         let id = self.device.addresses.add(resource);
         self.device.add_owned(id);
         id
+    }
+
+    /// There is a resource of this number from now on; there was none, or it was destroyed.
+    pub fn set_resource(&mut self, id: ResourceId, resource: &Resource) {
+        self.device.addresses.set(id, resource);
+        self.device.contents.forget(id);
+        self.device.add_owned(id);
+    }
+
+    /// There is a render pass of this number from now on.
+    pub fn set_render_pass(&mut self, id: RenderPassId, pass: RenderPass) {
+        *slot(&mut self.render_passes, id.0 as usize) = pass;
+    }
+
+    /// There is an event of this number from now on, which is not set.
+    pub fn set_event(&mut self, id: EventId) {
+        self.device.add_event(id.0 as usize);
+    }
+
+    /// There is a semaphore of this number from now on, which is not signaled.
+    pub fn set_semaphore(&mut self, id: SemaphoreId) {
+        self.device.add_semaphore(id.0 as usize);
+    }
+
+    /// There is a fence of this number from now on, which is not signaled.
+    pub fn set_fence(&mut self, id: FenceId) {
+        self.device.add_fence(id.0 as usize);
     }
 
     pub fn add_render_pass(&mut self, pass: RenderPass) -> RenderPassId {
@@ -83,9 +119,8 @@ impl Engine {
 
     /// Recorded anew.
     pub fn set_command_buffer(&mut self, id: CommandBufferId, commands: CommandBuffer) {
-        if let Some(own) = self.command_buffers.get_mut(id.0 as usize) {
-            *own = Prepared::new(commands, &self.device.addresses);
-        }
+        let prepared = self.prepare(commands);
+        *slot(&mut self.command_buffers, id.0 as usize) = prepared;
     }
 
     /// The host does something.

@@ -231,11 +231,37 @@ impl Carry {
             || self.stretches.iter().any(|it| it.has(queue, tag) && it.src_usages.has(usage))
     }
 
+    /// Whether it has all that another has.
+    pub(crate) fn covers(&self, other: &Carry) -> bool {
+        self.happened.covers(&other.happened)
+            && self.available.covers(&other.available)
+            && self.points.covers(&other.points)
+            && other.stretches.iter().all(|it| self.stretches.contains(it))
+    }
+
     pub(crate) fn raise_all(&mut self, other: &Carry) {
         self.happened.raise_all(&other.happened);
         self.available.raise_all(&other.available);
         self.points.raise_all(&other.points);
-        self.stretches.extend_from_slice(&other.stretches);
+        for it in &other.stretches {
+            if !self.stretches.contains(it) {
+                self.stretches.push(*it);
+            }
+        }
+    }
+
+    /// Forgets stretches that say nothing which the rows do not say by now.
+    pub(crate) fn forget_covered(&mut self) {
+        let Carry { happened, available, points, stretches } = self;
+        stretches.retain(|it| {
+            let is_known = |stage: Stage| {
+                let at = lane(it.queue, stage);
+                happened.get(at) >= it.end && points.get(at) >= it.end
+            };
+            let columns = TABLES.write_columns(it.src_usages);
+            let is_available = |at: usize| columns >> at & 1 == 0 || available.get(write(it.queue, at)) >= it.end;
+            !(it.src.iter().all(is_known) && (0..TABLES.writes.len()).all(is_available))
+        });
     }
 }
 
@@ -246,6 +272,15 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
+    /// Whether it has all that another has.
+    pub(crate) fn covers(&self, other: &Seen) -> bool {
+        other.rows.iter().all(|(usage, visible, reached)| {
+            let own = self.rows.iter().find(|it| it.0 == *usage);
+            own.is_some_and(|own| own.1.covers(visible) && own.2.covers(reached))
+                || visible.is_zero() && reached.is_zero()
+        })
+    }
+
     pub(crate) fn raise_all(&mut self, other: &Seen) {
         for (usage, visible, reached) in &other.rows {
             match self.rows.iter_mut().find(|it| it.0 == *usage) {

@@ -50,6 +50,11 @@ pub(crate) struct Device {
     pub(crate) found: Vec<Found>,
     /// What is known of contents, and what is wrong with them.
     pub(crate) contents: Contents,
+    /// Whether the addresses are another's, who wants to know what was moved.
+    pub(crate) is_alone: bool,
+    pub(crate) moved: Vec<(Range<u64>, Vec<u64>)>,
+    /// Whether anything sparse was used, which lies elsewhere after its next binding.
+    pub(crate) has_used_sparse: bool,
 }
 
 /// A queue.
@@ -117,6 +122,12 @@ pub(crate) struct Known {
 }
 
 impl Known {
+    /// Whether it has all that another has.
+    fn covers(&self, other: &Known) -> bool {
+        let has_batch = |(queue, tag): (&u8, &Tag)| self.batches.get(queue).is_some_and(|own| own >= tag);
+        self.carry.covers(&other.carry) && self.host.covers(&other.host) && other.batches.iter().all(has_batch)
+    }
+
     pub(crate) fn raise_all(&mut self, other: &Known) {
         self.carry.raise_all(&other.carry);
         self.host.raise_all(&other.host);
@@ -180,6 +191,9 @@ impl Device {
             places: Places::default(),
             found: Vec::new(),
             contents: Contents::default(),
+            is_alone: false,
+            moved: Vec::new(),
+            has_used_sparse: false,
         }
     }
 
@@ -339,6 +353,7 @@ impl Device {
         let known = self.all_of(queue);
         let own = &mut self.queues[usize::from(queue)];
         own.signals.raise_all(&known.carry);
+        own.signals.forget_covered();
         own.signals_to_host.raise_all(&known.host);
         if let Some(slot) = self.fences.get_mut(fence.0 as usize) {
             *slot = Some(known);
@@ -361,6 +376,7 @@ impl Device {
         let stages = scope::signal(signal.stages, own.flags);
         let mut carry = own.clock.first_scope(queue, tag, stages, scope::usages_of(stages));
         carry.raise_all(&own.signals);
+        carry.forget_covered();
         own.signals = carry.clone();
         carry.raise_all(&host.carry);
         let is_for_host = stages.0 & scope::host().0 != 0;
@@ -390,6 +406,7 @@ impl Device {
         let clock = &self.queues[usize::from(queue)].clock;
         let mut carry = clock.first_scope(queue, self.tag, all_stages(), all_usages());
         carry.raise_all(&self.queues[usize::from(queue)].signals);
+        carry.forget_covered();
         let host = clock.seen_by(scope::usages_of(scope::host()));
         let mut batches = clock.batches.clone();
         batches.insert(queue, self.tag);
@@ -397,10 +414,43 @@ impl Device {
     }
 
     fn host_learns(&mut self, known: &Known) {
-        Arc::make_mut(&mut self.host).raise_all(known);
+        let host = Arc::make_mut(&mut self.host);
+        host.raise_all(known);
+        host.carry.forget_covered();
+        self.forget_signals();
         self.host_clock.execution_only(&known.carry, scope::host());
         self.host_clock.see(&known.host);
         self.host_clock.raise_batches(&known.batches);
+    }
+
+    /// Forgets what timelines were signaled with, as far as the host knows it: whoever waits for it is submitted later,
+    /// and knows it by that. A batch that is parked already may not.
+    fn forget_signals(&mut self) {
+        if self.queues.iter().any(|it| !it.parked.is_empty()) {
+            return;
+        }
+        let host = &self.host;
+        for semaphore in &mut self.semaphores {
+            let known = semaphore.values.iter().rev().find(|it| host.covers(it.1)).map(|it| *it.0);
+            let Some(last) = known.filter(|it| semaphore.values.range(..it).next().is_some()) else { continue };
+            semaphore.values = semaphore.values.split_off(&last);
+            semaphore.values.insert(last, Known::default());
+        }
+    }
+
+    /// There is an event of this number, which is not set.
+    pub(crate) fn add_event(&mut self, id: usize) {
+        *slot(&mut self.events, id) = Event::default();
+    }
+
+    /// There is a semaphore of this number, which is not signaled.
+    pub(crate) fn add_semaphore(&mut self, id: usize) {
+        *slot(&mut self.semaphores, id) = Semaphore::default();
+    }
+
+    /// There is a fence of this number, which is not signaled.
+    pub(crate) fn add_fence(&mut self, id: usize) {
+        *slot(&mut self.fences, id) = None;
     }
 
     /// The number of the host among the queues.
@@ -511,17 +561,24 @@ impl Device {
     pub(crate) fn ranges(&mut self, resource: ResourceId, region: &Region) -> Vec<Range<u64>> {
         if self.addresses.wants_planes(resource, region) {
             let (old, planes) = self.addresses.add_planes(resource);
-            let states: Vec<(Range<u64>, State)> =
-                self.states.overlapping(old.clone()).map(|(range, state)| (range, state.clone())).collect();
-            for (range, state) in states {
-                for plane in &planes {
-                    let (start, end) = (plane + range.start - old.start, plane + range.end - old.start);
-                    self.states.update(start..end, |_, it| *it = Some(state.clone()));
-                }
-            }
-            self.states.remove(old);
+            self.move_states(&old, &planes);
+            self.moved.extend(self.is_alone.then_some((old, planes)));
         }
+        self.has_used_sparse |= self.addresses.is_sparse(resource);
         self.addresses.ranges(resource, region)
+    }
+
+    /// What was at some addresses is at others from now on, once at each.
+    pub(crate) fn move_states(&mut self, old: &Range<u64>, planes: &[u64]) {
+        let states: Vec<(Range<u64>, State)> =
+            self.states.overlapping(old.clone()).map(|(range, state)| (range, state.clone())).collect();
+        for (range, state) in states {
+            for plane in planes {
+                let (start, end) = (plane + range.start - old.start, plane + range.end - old.start);
+                self.states.update(start..end, |_, it| *it = Some(state.clone()));
+            }
+        }
+        self.states.remove(old.clone());
     }
 
     /// Keeps conflicts of an access to a resource.
@@ -560,6 +617,14 @@ fn add_found(all: &mut Vec<Found>, first: usize, new: Found) {
         }
     }
     all.push(new);
+}
+
+/// The place of a number in a list, which grows as needed.
+pub(crate) fn slot<T: Default>(all: &mut Vec<T>, id: usize) -> &mut T {
+    if all.len() <= id {
+        all.resize_with(id + 1, T::default);
+    }
+    &mut all[id]
 }
 
 /// Every stage there is.

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use lavascope_base::IntervalMap;
 use lavascope_program::{
-    Access, At, Barrier, Batch, Command, CommandBufferId, Dependency, Ownership, Region, RenderPass, ResourceId, Scope,
-    SetEvent, WaitEvents, What,
+    Access, At, Barrier, Batch, Command, CommandBufferId, Dependency, Found, Ownership, Place, Region, RenderPass,
+    ResourceId, Scope, SetEvent, WaitEvents, What,
 };
 
 use crate::clock::{Clock, Keys, Stretch, Tag};
@@ -35,8 +35,33 @@ pub(crate) fn batch(device: &mut Device, recorded: Recorded<'_>, queue: u8, step
     for (primary, id) in batch.command_buffers.iter().enumerate() {
         let Some(commands) = recorded.command_buffers.get(id.0 as usize) else { continue };
         let at = At { step, batch: index, primary: primary as u32, path: Vec::new() };
+        let first = device.found.len();
         Executor { device, recorded, queue, at, instance: None, pass_contents: None }.run(commands);
+        let mut found = device.found.split_off(first);
+        found.retain(|it| !is_told(commands, it));
+        device.found.append(&mut found);
     }
+}
+
+/// Whether a hazard inside of one execution of a command buffer was told when that was recorded. Of which part of the
+/// resource does not matter: in which pieces it is told depends on what came before.
+fn is_told(commands: &Prepared, found: &Found) -> bool {
+    let (Place::Command(at), Place::Command(prior)) = (&found.at, &found.prior) else { return false };
+    let is_inside = (at.step, at.batch, at.primary) == (prior.step, prior.batch, prior.primary);
+    let is_same = |told: &Found| match (&told.at, &told.prior) {
+        (Place::Command(told_at), Place::Command(told_prior)) => {
+            (&told_at.path, &told_prior.path) == (&at.path, &prior.path)
+                && (told.kind, told.resource) == (found.kind, found.resource)
+        }
+        _ => false,
+    };
+    is_inside && commands.told.iter().any(is_same)
+}
+
+/// Executes a command buffer by itself, with nothing before it. Hazards are those of the device.
+pub(crate) fn alone(device: &mut Device, recorded: Recorded<'_>, commands: &Prepared, step: u32) {
+    let at = At { step, batch: 0, primary: 0, path: Vec::new() };
+    Executor { device, recorded, queue: 0, at, instance: None, pass_contents: None }.run(commands);
 }
 
 pub(crate) struct Executor<'a> {
@@ -155,10 +180,20 @@ impl Executor<'_> {
                     true => is_fine = false,
                     false => add(state),
                 },
-                None => states.update(range.clone(), |_, state| match state {
-                    Some(state) if conflicts(state) => is_fine = false,
-                    state => add(state.get_or_insert_default()),
-                }),
+                None => {
+                    let mut parts = 0;
+                    states.update(range.clone(), |_, state| {
+                        parts += 1;
+                        match state {
+                            Some(state) if conflicts(state) => is_fine = false,
+                            state => add(state.get_or_insert_default()),
+                        }
+                    });
+                    // What was apart may be alike now: a buffer that is used in small pieces must not stay in pieces.
+                    if parts > 1 {
+                        states.join(range.clone());
+                    }
+                }
             }
             if !is_fine {
                 return false;

@@ -19,6 +19,7 @@ mod order;
 mod overlay;
 mod places;
 mod prepare;
+mod record;
 mod render;
 mod row;
 mod rules;

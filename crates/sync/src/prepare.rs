@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use lavascope_program::{Access, Command, CommandBuffer, ResourceId};
+use lavascope_program::{Access, Command, CommandBuffer, Found, ResourceId};
 
 use crate::address::Addresses;
 use crate::order::{self, Order};
@@ -11,6 +11,7 @@ use crate::state::By;
 use crate::usage::{TABLES, Usage};
 
 /// A command buffer, made ready.
+#[derive(Default)]
 pub struct Prepared {
     pub(crate) source: CommandBuffer,
     /// For each command.
@@ -18,6 +19,8 @@ pub struct Prepared {
     spots: Vec<Spot>,
     /// How often addresses had changed when this was looked up.
     moves: u64,
+    /// Hazards that were told when it was recorded.
+    pub(crate) told: Vec<Found>,
 }
 
 /// One run of addresses that a command uses.
@@ -79,8 +82,13 @@ pub(crate) enum PlanKind {
 
 impl Prepared {
     pub(crate) fn new(source: CommandBuffer, addresses: &Addresses) -> Prepared {
-        let mut prepared =
-            Prepared { plans: Vec::with_capacity(source.commands.len()), spots: Vec::new(), source, moves: 0 };
+        let mut prepared = Prepared {
+            plans: Vec::with_capacity(source.commands.len()),
+            spots: Vec::new(),
+            source,
+            moves: 0,
+            told: Vec::new(),
+        };
         prepared.renew(addresses);
         prepared
     }

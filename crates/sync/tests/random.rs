@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 
 use lavascope_abi::Format;
 use lavascope_program::{
-    Command, FaultKind, Program, RenderPass, ResourceKind, Scope, Subpass, SubpassDependency, SubresourceLayout, Tiling,
+    Command, CommandBufferId, FaultKind, Found, Place, Program, RenderPass, ResourceKind, Scope, Subpass,
+    SubpassDependency, SubresourceLayout, Tiling,
 };
 use lavascope_sim::hazard::{
     Census, Kinds, OracleRules, compare_faults, describe, find_disagreement, find_hazards, make_sparse, random_program,
 };
-use lavascope_sync::{Rules, check_with};
+use lavascope_sync::{Engine, Rules, check_with};
 
 /// The same rules for both.
 #[derive(Clone, Copy)]
@@ -86,6 +87,40 @@ fn actions_that_are_repeated() {
     };
     agree_on(Kinds::BARRIERS, CONTRACT, 500, repeat);
     agree_on(Kinds::ALL, CONTRACT, 2_000, repeat);
+}
+
+/// What is told while recording, and what is told of the execution after that, is together what is told of an execution
+/// without the first.
+#[test]
+fn hazards_are_told_while_recording_or_when_executed() {
+    let (mut told, mut left) = (0, 0);
+    for seed in 1..3_000 {
+        let program = random_program(seed, &Kinds::ALL);
+        let mut engine = Engine::of(Rules::CONTRACT, &program);
+        let primaries = (0..).map(CommandBufferId).zip(&program.command_buffers).filter(|it| !it.1.is_secondary);
+        let recorded: Vec<Found> =
+            primaries.flat_map(|it| engine.check_recorded(it.0, program.queues[0]).into_iter()).collect();
+        program.steps.iter().for_each(|it| engine.step(it));
+        let executed = engine.take_found();
+        let is_told = |it: &Found| recorded.iter().any(|other| is_same_inside(it, other));
+        let all = check_with(Rules::CONTRACT, &program);
+        let cause = |it: &Found| (it.kind, it.at.clone(), it.prior.clone(), it.resource);
+        let has = |all: &[Found], it: &Found| all.iter().any(|other| cause(other) == cause(it));
+        assert!(executed.iter().all(|it| has(&all, it)), "seed {seed}");
+        let gone: Vec<&Found> = all.iter().filter(|it| !has(&executed, it)).collect();
+        assert!(gone.iter().all(|it| is_told(it)), "seed {seed}: {gone:?}");
+        (told, left) = (told + gone.len(), left + executed.len());
+    }
+    assert!(told > 1000 && left > 1000, "{told} were told while recording, {left} when executed");
+}
+
+/// Whether a hazard is inside of one execution of a command buffer, and the same as one found while recording.
+fn is_same_inside(found: &Found, recorded: &Found) -> bool {
+    let (Place::Command(at), Place::Command(prior)) = (&found.at, &found.prior) else { return false };
+    let (Place::Command(told), Place::Command(told_prior)) = (&recorded.at, &recorded.prior) else { return false };
+    let is_inside = (at.step, at.batch, at.primary) == (prior.step, prior.batch, prior.primary);
+    let what = |it: &Found| (it.kind, it.resource);
+    is_inside && (&at.path, &prior.path) == (&told.path, &told_prior.path) && what(found) == what(recorded)
 }
 
 #[test]

@@ -404,7 +404,7 @@ mod tests {
 
     #[test]
     fn commands_and_structures_have_verdicts() {
-        let draw = ["generated", "shim", "accepted"].map(str::to_owned);
+        let draw = ["generated", "shim", "accepted", "by hand"].map(str::to_owned);
         assert_eq!(verdicts("vkCmdDraw").into_iter().map(|it| it.1).collect::<Vec<_>>(), draw);
         let write = verdicts("VkWriteDescriptorSet");
         assert!(write[0].1.contains("pImageInfo: by hand"), "{write:?}");

@@ -3,131 +3,263 @@
 use super::{Takers, commands};
 
 pub(super) static UNDERSTOOD: Takers = &[
-    ("Device", "Leave", commands! {
-        GetPhysicalDeviceQueueFamilyProperties GetPhysicalDeviceQueueFamilyProperties2 CreateDevice GetDeviceQueue
-        GetDeviceQueue2
-    }),
-    ("Device", "Enter", commands! {
-        DestroyDevice
-    }),
-    ("Memory", "Leave", commands! {
-        AllocateMemory BindBufferMemory BindBufferMemory2 BindImageMemory BindImageMemory2 GetImageMemoryRequirements
-        GetImageMemoryRequirements2 MapMemory MapMemory2
-    }),
-    ("Memory", "Enter", commands! {
-        FreeMemory UnmapMemory UnmapMemory2 FlushMappedMemoryRanges InvalidateMappedMemoryRanges
-    }),
-    ("Image", "Leave", commands! {
-        CreateBuffer CreateImage CreateImageView CreateBufferView
-    }),
-    ("Image", "Enter", commands! {
-        DestroyBuffer DestroyImage DestroyImageView DestroyBufferView
-    }),
-    ("CommandBuffer", "Leave", commands! {
-        CreateCommandPool AllocateCommandBuffers
-    }),
-    ("CommandBuffer", "Enter", commands! {
-        DestroyCommandPool ResetCommandPool FreeCommandBuffers BeginCommandBuffer EndCommandBuffer ResetCommandBuffer
-        CmdExecuteCommands
-    }),
-    ("Copy", "Enter", commands! {
-        CmdCopyBuffer CmdCopyBuffer2 CmdCopyImage CmdCopyImage2 CmdBlitImage CmdBlitImage2 CmdResolveImage
-        CmdResolveImage2 CmdCopyBufferToImage CmdCopyBufferToImage2 CmdCopyImageToBuffer CmdCopyImageToBuffer2
-        CmdFillBuffer CmdUpdateBuffer CmdClearColorImage CmdClearDepthStencilImage CmdWriteBufferMarkerAMD
-        CmdWriteBufferMarker2AMD
-    }),
-    ("Barrier", "Enter", commands! {
-        CmdPipelineBarrier CmdPipelineBarrier2 CmdSetEvent CmdSetEvent2 CmdResetEvent CmdResetEvent2 CmdWaitEvents
-        CmdWaitEvents2
-    }),
-    ("Sync", "Leave", commands! {
-        CreateFence CreateSemaphore CreateEvent RegisterDeviceEventEXT RegisterDisplayEventEXT WaitForFences
-        GetFenceStatus WaitSemaphores GetSemaphoreCounterValue DeviceWaitIdle
-    }),
-    ("Sync", "Enter", commands! {
-        DestroyFence DestroySemaphore DestroyEvent ResetFences SignalSemaphore SetEvent ResetEvent
-    }),
-    ("Queue", "Enter", commands! {
-        QueueSubmit QueueSubmit2 QueueBindSparse QueuePresentKHR
-    }),
-    ("Queue", "Leave", commands! {
-        QueueWaitIdle
-    }),
-    ("Swapchain", "Leave", commands! {
-        CreateSwapchainKHR CreateSharedSwapchainsKHR GetSwapchainImagesKHR AcquireNextImageKHR AcquireNextImage2KHR
-    }),
-    ("Swapchain", "Enter", commands! {
-        DestroySwapchainKHR
-    }),
-    ("RenderPass", "Leave", commands! {
-        CreateRenderPass CreateRenderPass2 CreateFramebuffer
-    }),
-    ("RenderPass", "Enter", commands! {
-        DestroyRenderPass DestroyFramebuffer
-    }),
-    ("Rendering", "Enter", commands! {
-        CmdBeginRenderPass CmdBeginRenderPass2 CmdNextSubpass CmdNextSubpass2 CmdEndRenderPass CmdEndRenderPass2
-        CmdBeginRendering CmdEndRendering CmdEndRendering2KHR CmdClearAttachments CmdSetRenderingAttachmentLocations
-    }),
-    ("Pipeline", "Leave", commands! {
-        CreateShaderModule CreateGraphicsPipelines CreateComputePipelines CreateRayTracingPipelinesKHR
-        CreateShadersEXT
-    }),
-    ("Pipeline", "Enter", commands! {
-        DestroyShaderModule DestroyPipeline DestroyShaderEXT
-    }),
-    ("Descriptor", "Leave", commands! {
-        CreateDescriptorSetLayout CreatePipelineLayout CreateDescriptorPool CreateDescriptorUpdateTemplate
-        AllocateDescriptorSets
-    }),
-    ("Descriptor", "Enter", commands! {
-        DestroyDescriptorSetLayout DestroyPipelineLayout DestroyDescriptorUpdateTemplate DestroyDescriptorPool
-        ResetDescriptorPool FreeDescriptorSets UpdateDescriptorSets UpdateDescriptorSetWithTemplate
-    }),
-    ("Bind", "Enter", commands! {
-        CmdBindPipeline CmdBindShadersEXT CmdBindDescriptorSets CmdBindDescriptorSets2 CmdPushDescriptorSet
-        CmdPushDescriptorSet2 CmdPushDescriptorSetWithTemplate CmdPushDescriptorSetWithTemplate2 CmdBindVertexBuffers
-        CmdBindVertexBuffers2 CmdBindIndexBuffer CmdBindIndexBuffer2 CmdSetVertexInputEXT
-        CmdSetRasterizerDiscardEnable CmdSetCullMode CmdSetPrimitiveTopology CmdSetDepthTestEnable
-        CmdSetDepthWriteEnable CmdSetDepthBoundsTestEnable CmdSetStencilTestEnable CmdSetStencilOp
-        CmdSetStencilWriteMask CmdSetLogicOpEnableEXT CmdSetLogicOpEXT CmdSetColorBlendEnableEXT
-        CmdSetColorWriteMaskEXT CmdSetColorWriteEnableEXT
-    }),
-    ("Draw", "Enter", commands! {
-        CmdDraw CmdDrawIndexed CmdDrawMultiEXT CmdDrawMultiIndexedEXT CmdDrawIndirect CmdDrawIndexedIndirect
-        CmdDrawIndirectCount CmdDrawIndexedIndirectCount CmdDrawIndirectByteCountEXT CmdDrawMeshTasksEXT
-        CmdDrawMeshTasksNV CmdDrawMeshTasksIndirectEXT CmdDrawMeshTasksIndirectNV CmdDrawMeshTasksIndirectCountEXT
-        CmdDrawMeshTasksIndirectCountNV CmdDispatch CmdDispatchBase CmdDispatchIndirect
-    }),
-    ("Query", "Leave", commands! {
-        CreateQueryPool
-    }),
-    ("Query", "Enter", commands! {
-        DestroyQueryPool CmdCopyQueryPoolResults CmdBeginConditionalRenderingEXT CmdBindTransformFeedbackBuffersEXT
-        CmdBeginTransformFeedbackEXT CmdEndTransformFeedbackEXT
-    }),
-    ("Ray", "Leave", commands! {
-        CreateAccelerationStructureKHR CreateAccelerationStructure2KHR
-    }),
-    ("Ray", "Enter", commands! {
-        DestroyAccelerationStructureKHR CmdBuildAccelerationStructuresKHR CmdBuildAccelerationStructuresIndirectKHR
-        CmdCopyAccelerationStructureKHR CmdTraceRaysKHR CmdTraceRaysIndirectKHR CmdTraceRaysIndirect2KHR
-    }),
-    ("Address", "Leave", commands! {
-        GetBufferDeviceAddress
-    }),
-    ("Address", "Enter", commands! {
-        CmdBindIndexBuffer3KHR CmdBindVertexBuffers3KHR CmdBindTransformFeedbackBuffers2EXT
-        CmdBeginTransformFeedback2EXT CmdEndTransformFeedback2EXT CmdBeginConditionalRendering2EXT CmdCopyMemoryKHR
-        CmdCopyMemoryToImageKHR CmdCopyImageToMemoryKHR CmdFillMemoryKHR CmdUpdateMemoryKHR CmdWriteMarkerToMemoryAMD
-        CmdCopyQueryPoolResultsToMemoryKHR CmdDrawIndirect2KHR CmdDrawIndexedIndirect2KHR CmdDrawMeshTasksIndirect2EXT
-        CmdDrawIndirectCount2KHR CmdDrawIndexedIndirectCount2KHR CmdDrawMeshTasksIndirectCount2EXT
-        CmdDrawIndirectByteCount2EXT CmdDispatchIndirect2KHR
-    }),
-    ("HostCopy", "Enter", commands! {
-        CopyMemoryToImage CopyImageToMemory CopyImageToImage TransitionImageLayout
-    }),
-    ("Video", "Enter", commands! {
-        CmdDecodeVideoKHR CmdEncodeVideoKHR
-    }),
+    (
+        "Device",
+        "Leave",
+        commands! {
+            GetPhysicalDeviceQueueFamilyProperties GetPhysicalDeviceQueueFamilyProperties2 CreateDevice GetDeviceQueue
+            GetDeviceQueue2
+        },
+    ),
+    (
+        "Device",
+        "Enter",
+        commands! {
+            DestroyDevice
+        },
+    ),
+    (
+        "Memory",
+        "Leave",
+        commands! {
+            AllocateMemory BindBufferMemory BindBufferMemory2 BindImageMemory BindImageMemory2 GetImageMemoryRequirements
+            GetImageMemoryRequirements2 MapMemory MapMemory2
+        },
+    ),
+    (
+        "Memory",
+        "Enter",
+        commands! {
+            FreeMemory UnmapMemory UnmapMemory2 FlushMappedMemoryRanges InvalidateMappedMemoryRanges
+        },
+    ),
+    (
+        "Image",
+        "Leave",
+        commands! {
+            CreateBuffer CreateImage CreateImageView CreateBufferView
+        },
+    ),
+    (
+        "Image",
+        "Enter",
+        commands! {
+            DestroyBuffer DestroyImage DestroyImageView DestroyBufferView
+        },
+    ),
+    (
+        "CommandBuffer",
+        "Leave",
+        commands! {
+            CreateCommandPool AllocateCommandBuffers
+        },
+    ),
+    (
+        "CommandBuffer",
+        "Enter",
+        commands! {
+            DestroyCommandPool ResetCommandPool FreeCommandBuffers BeginCommandBuffer EndCommandBuffer ResetCommandBuffer
+            CmdExecuteCommands
+        },
+    ),
+    (
+        "Copy",
+        "Enter",
+        commands! {
+            CmdCopyBuffer CmdCopyBuffer2 CmdCopyImage CmdCopyImage2 CmdBlitImage CmdBlitImage2 CmdResolveImage
+            CmdResolveImage2 CmdCopyBufferToImage CmdCopyBufferToImage2 CmdCopyImageToBuffer CmdCopyImageToBuffer2
+            CmdFillBuffer CmdUpdateBuffer CmdClearColorImage CmdClearDepthStencilImage CmdWriteBufferMarkerAMD
+            CmdWriteBufferMarker2AMD
+        },
+    ),
+    (
+        "Barrier",
+        "Enter",
+        commands! {
+            CmdPipelineBarrier CmdPipelineBarrier2 CmdSetEvent CmdSetEvent2 CmdResetEvent CmdResetEvent2 CmdWaitEvents
+            CmdWaitEvents2
+        },
+    ),
+    (
+        "Sync",
+        "Leave",
+        commands! {
+            CreateFence CreateSemaphore CreateEvent RegisterDeviceEventEXT RegisterDisplayEventEXT WaitForFences
+            GetFenceStatus WaitSemaphores GetSemaphoreCounterValue DeviceWaitIdle
+        },
+    ),
+    (
+        "Sync",
+        "Enter",
+        commands! {
+            DestroyFence DestroySemaphore DestroyEvent ResetFences SignalSemaphore SetEvent ResetEvent
+        },
+    ),
+    (
+        "Queue",
+        "Enter",
+        commands! {
+            QueueSubmit QueueSubmit2 QueueBindSparse QueuePresentKHR
+        },
+    ),
+    (
+        "Queue",
+        "Leave",
+        commands! {
+            QueueWaitIdle
+        },
+    ),
+    (
+        "Swapchain",
+        "Leave",
+        commands! {
+            CreateSwapchainKHR CreateSharedSwapchainsKHR GetSwapchainImagesKHR AcquireNextImageKHR AcquireNextImage2KHR
+        },
+    ),
+    (
+        "Swapchain",
+        "Enter",
+        commands! {
+            DestroySwapchainKHR
+        },
+    ),
+    (
+        "RenderPass",
+        "Leave",
+        commands! {
+            CreateRenderPass CreateRenderPass2 CreateFramebuffer
+        },
+    ),
+    (
+        "RenderPass",
+        "Enter",
+        commands! {
+            DestroyRenderPass DestroyFramebuffer
+        },
+    ),
+    (
+        "Rendering",
+        "Enter",
+        commands! {
+            CmdBeginRenderPass CmdBeginRenderPass2 CmdNextSubpass CmdNextSubpass2 CmdEndRenderPass CmdEndRenderPass2
+            CmdBeginRendering CmdEndRendering CmdEndRendering2KHR CmdClearAttachments CmdSetRenderingAttachmentLocations
+        },
+    ),
+    (
+        "Pipeline",
+        "Leave",
+        commands! {
+            CreateShaderModule CreateGraphicsPipelines CreateComputePipelines CreateRayTracingPipelinesKHR
+            CreateShadersEXT
+        },
+    ),
+    (
+        "Pipeline",
+        "Enter",
+        commands! {
+            DestroyShaderModule DestroyPipeline DestroyShaderEXT
+        },
+    ),
+    (
+        "Descriptor",
+        "Leave",
+        commands! {
+            CreateDescriptorSetLayout CreatePipelineLayout CreateDescriptorPool CreateDescriptorUpdateTemplate
+            AllocateDescriptorSets
+        },
+    ),
+    (
+        "Descriptor",
+        "Enter",
+        commands! {
+            DestroyDescriptorSetLayout DestroyPipelineLayout DestroyDescriptorUpdateTemplate DestroyDescriptorPool
+            ResetDescriptorPool FreeDescriptorSets UpdateDescriptorSets UpdateDescriptorSetWithTemplate
+        },
+    ),
+    (
+        "Bind",
+        "Enter",
+        commands! {
+            CmdBindPipeline CmdBindShadersEXT CmdBindDescriptorSets CmdBindDescriptorSets2 CmdPushDescriptorSet
+            CmdPushDescriptorSet2 CmdPushDescriptorSetWithTemplate CmdPushDescriptorSetWithTemplate2 CmdBindVertexBuffers
+            CmdBindVertexBuffers2 CmdBindIndexBuffer CmdBindIndexBuffer2 CmdSetVertexInputEXT
+            CmdSetRasterizerDiscardEnable CmdSetCullMode CmdSetPrimitiveTopology CmdSetDepthTestEnable
+            CmdSetDepthWriteEnable CmdSetDepthBoundsTestEnable CmdSetStencilTestEnable CmdSetStencilOp
+            CmdSetStencilWriteMask CmdSetLogicOpEnableEXT CmdSetLogicOpEXT CmdSetColorBlendEnableEXT
+            CmdSetColorWriteMaskEXT CmdSetColorWriteEnableEXT
+        },
+    ),
+    (
+        "Draw",
+        "Enter",
+        commands! {
+            CmdDraw CmdDrawIndexed CmdDrawMultiEXT CmdDrawMultiIndexedEXT CmdDrawIndirect CmdDrawIndexedIndirect
+            CmdDrawIndirectCount CmdDrawIndexedIndirectCount CmdDrawIndirectByteCountEXT CmdDrawMeshTasksEXT
+            CmdDrawMeshTasksNV CmdDrawMeshTasksIndirectEXT CmdDrawMeshTasksIndirectNV CmdDrawMeshTasksIndirectCountEXT
+            CmdDrawMeshTasksIndirectCountNV CmdDispatch CmdDispatchBase CmdDispatchIndirect
+        },
+    ),
+    (
+        "Query",
+        "Leave",
+        commands! {
+            CreateQueryPool
+        },
+    ),
+    (
+        "Query",
+        "Enter",
+        commands! {
+            DestroyQueryPool CmdCopyQueryPoolResults CmdBeginConditionalRenderingEXT CmdBindTransformFeedbackBuffersEXT
+            CmdBeginTransformFeedbackEXT CmdEndTransformFeedbackEXT
+        },
+    ),
+    (
+        "Ray",
+        "Leave",
+        commands! {
+            CreateAccelerationStructureKHR CreateAccelerationStructure2KHR
+        },
+    ),
+    (
+        "Ray",
+        "Enter",
+        commands! {
+            DestroyAccelerationStructureKHR CmdBuildAccelerationStructuresKHR CmdBuildAccelerationStructuresIndirectKHR
+            CmdCopyAccelerationStructureKHR CmdTraceRaysKHR CmdTraceRaysIndirectKHR CmdTraceRaysIndirect2KHR
+        },
+    ),
+    (
+        "Address",
+        "Leave",
+        commands! {
+            GetBufferDeviceAddress
+        },
+    ),
+    (
+        "Address",
+        "Enter",
+        commands! {
+            CmdBindIndexBuffer3KHR CmdBindVertexBuffers3KHR CmdBindTransformFeedbackBuffers2EXT
+            CmdBeginTransformFeedback2EXT CmdEndTransformFeedback2EXT CmdBeginConditionalRendering2EXT CmdCopyMemoryKHR
+            CmdCopyMemoryToImageKHR CmdCopyImageToMemoryKHR CmdFillMemoryKHR CmdUpdateMemoryKHR CmdWriteMarkerToMemoryAMD
+            CmdCopyQueryPoolResultsToMemoryKHR CmdDrawIndirect2KHR CmdDrawIndexedIndirect2KHR CmdDrawMeshTasksIndirect2EXT
+            CmdDrawIndirectCount2KHR CmdDrawIndexedIndirectCount2KHR CmdDrawMeshTasksIndirectCount2EXT
+            CmdDrawIndirectByteCount2EXT CmdDispatchIndirect2KHR
+        },
+    ),
+    (
+        "HostCopy",
+        "Enter",
+        commands! {
+            CopyMemoryToImage CopyImageToMemory CopyImageToImage TransitionImageLayout
+        },
+    ),
+    (
+        "Video",
+        "Enter",
+        commands! {
+            CmdDecodeVideoKHR CmdEncodeVideoKHR
+        },
+    ),
 ];

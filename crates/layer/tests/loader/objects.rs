@@ -136,6 +136,46 @@ fn use_descriptor_pool(world: &World) {
 }
 
 #[test]
+fn what_a_pipeline_is_made_of_keeps_its_names() {
+    let Some(outcome) = child("objects::what_a_pipeline_is_made_of_keeps_its_names", &PRINT, || {
+        let entry = entry();
+        let world = Setup::OFF.world(&entry);
+        (0..3).for_each(|_| use_pipeline(&world));
+        world.destroy();
+    }) else {
+        return;
+    };
+    let printed = outcome.file("print.txt");
+    for ty in ["VkPipelineLayout", "VkShaderModule", "VkPipeline"] {
+        assert!(printed.contains(&format!("{ty}#2")), "{ty}");
+        assert!(!printed.contains(&format!("{ty}#3")), "{ty} has more names than there are objects");
+    }
+}
+
+/// A compute pipeline, whose layout and shader the create info names again in what the call gives back.
+fn use_pipeline(world: &World) {
+    let device = &world.device;
+    let code = [0x0723_0203, 0x0001_0000, 0, 1, 0];
+    // SAFETY: the null driver never looks at the code; all else is valid usage.
+    unsafe {
+        let info = vk::ShaderModuleCreateInfo::default().code(&code);
+        let module = device.create_shader_module(&info, None).expect("the null driver makes modules");
+        let info = vk::PipelineLayoutCreateInfo::default();
+        let layout = device.create_pipeline_layout(&info, None).expect("the null driver makes layouts");
+        let stage = vk::PipelineShaderStageCreateInfo::default()
+            .stage(vk::ShaderStageFlags::COMPUTE)
+            .module(module)
+            .name(c"main");
+        let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout);
+        let made = device.create_compute_pipelines(vk::PipelineCache::null(), &[info], None);
+        let pipelines = made.expect("the null driver makes pipelines");
+        pipelines.iter().for_each(|it| device.destroy_pipeline(*it, None));
+        device.destroy_pipeline_layout(layout, None);
+        device.destroy_shader_module(module, None);
+    }
+}
+
+#[test]
 fn memory_does_not_grow_with_what_is_gone() {
     let name = "objects::memory_does_not_grow_with_what_is_gone";
     let Some(outcome) = child(name, &[("LAVASCOPE_REPORT", "{folder}/report")], || {

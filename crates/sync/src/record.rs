@@ -61,7 +61,7 @@ mod tests {
         let mut engine = Engine::new(&[queue], 0, 0, 0);
         for id in [4, 1] {
             let kind = ResourceKind::Buffer { size: 64 };
-            engine.set_resource(ResourceId(id), &Resource { kind, binding: None });
+            engine.set_resource(ResourceId(id), &Resource::new(kind, None));
         }
         engine
     }

@@ -210,9 +210,8 @@ pub(crate) fn access_members(bits: u64) -> u64 {
         members |= it.equivalent;
     }
     let all = |want_write: bool| {
-        let fits = |it: &&SyncAccess| {
-            it.access != 0 && it.access & GROUP_ACCESSES == 0 && is_write(it.name) == want_write
-        };
+        let fits =
+            |it: &&SyncAccess| it.access != 0 && it.access & GROUP_ACCESSES == 0 && is_write(it.name) == want_write;
         SYNC_ACCESSES.iter().filter(fits).fold(0, |all, it| all | it.access)
     };
     if bits & AccessFlags2::MEMORY_READ.0 != 0 {

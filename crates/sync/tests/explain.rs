@@ -233,6 +233,33 @@ fn operations_tell_why_they_do_not_cover() {
 /// Whole programs with one hazard, and what the explanation says of one of the operations in it.
 const MORE_GAPS: &[(Gap, &str)] = &[
     (
+        Gap::LaterName(ResourceId(1)),
+        "memory m 64
+buffer a b 64 at m+0
+buffer c d 64
+
+cmd main
+  fill: copy c -> a
+        barrier copy:write => copy:read a
+        copy b -> d
+        #    ^ RAW b[0..64] after fill
+",
+    ),
+    (
+        Gap::EarlierName(ResourceId(0)),
+        "memory m 256
+buffer a 256 at m+0
+image tex 8x8 format=r32_uint at m+0
+buffer c 256
+
+cmd main
+  fill: copy c -> a
+        barrier copy:write => fragment:sampled_read tex
+        draw samples tex at fragment
+        #            ^ RAW tex after fill
+",
+    ),
+    (
         Gap::BeforeAccess,
         "buffer a b c 64
 

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 
 use lavascope_abi::Format;
 use lavascope_program::{
-    Binding, Command, CommandBufferId, FaultKind, Found, MemoryId, Place, Program, RenderPass, ResourceKind, Scope,
-    Subpass, SubpassDependency, SubresourceLayout, Tiling,
+    Command, CommandBufferId, FaultKind, Found, Place, Program, RenderPass, ResourceKind, Scope, Subpass,
+    SubpassDependency, SubresourceLayout, Tiling,
 };
 use lavascope_sim::hazard::{
     Census, Kinds, OracleRules, compare_faults, describe, find_disagreement, find_hazards, make_sparse, random_program,
+    share_memory,
 };
 use lavascope_sync::{Engine, Rules, check_with};
 
@@ -216,16 +217,7 @@ fn attachments_in_shared_memory() {
     let (mut wrong, mut hazards) = (Vec::new(), 0);
     for seed in 1..=3_000 {
         let mut program = random_program(seed, &Kinds::ALL);
-        let at = |offset, size| Some(Binding { memory: MemoryId(1), offset, size });
-        // Each has some bytes of the buffer, and none of another.
-        let mut left = [at(0, 5), at(7, 9), at(5, 2)].into_iter();
-        for it in program.resources.iter_mut().filter(|it| it.binding.is_none()) {
-            match &it.kind {
-                ResourceKind::Buffer { size } => it.binding = at(4, *size),
-                ResourceKind::Image(image) if image.extent == [2, 2, 1] => it.binding = left.next().flatten(),
-                ResourceKind::Image(_) => {}
-            }
-        }
+        share_memory(&mut program);
         hazards += lavascope_sync::check(&program).len();
         if let Some((small, why)) = find_disagreement(&program, OracleRules::CONTRACT, &lavascope_sync::check) {
             wrong.push(format!("seed {seed}:\n{}", describe(&small, &why)));

@@ -259,43 +259,8 @@ impl Executor<'_> {
                 }
             }
         }
-        for (own, theirs) in device.addresses.aliased(it.resource, &ranges) {
-            for (_, state) in device.states.overlapping(theirs) {
-                for own in pieces(&own, state.cuts()) {
-                    let now = Now { name: Name::Alias { start: own.start, end: own.end }, ..now };
-                    let found = state.check(now, it.usage, it.order);
-                    conflicts.extend(self.by_another_name(now, it.usage, &own, &found));
-                }
-            }
-        }
+        conflicts.extend(device.alias_conflicts(now, it.resource, &ranges, (it.usage, it.order)));
         self.device.report(tag, it.resource, conflicts);
-    }
-
-    /// Conflicts with accesses to the same memory by another name, where nothing by this name stands between.
-    fn by_another_name(
-        &self,
-        now: Now<'_>,
-        usage: Usage,
-        own: &Range<u64>,
-        found: &[Conflict],
-    ) -> Vec<(Range<u64>, Vec<Conflict>)> {
-        let mut left = Vec::new();
-        if found.is_empty() {
-            return left;
-        }
-        let mut at = own.start;
-        for (part, state) in self.device.states.overlapping(own.clone()) {
-            if at < part.start {
-                left.push((at..part.start, found.to_vec()));
-            }
-            let stays = |it: &&Conflict| !state.stands_between(now, usage, it);
-            left.push((part.clone(), found.iter().filter(stays).copied().collect()));
-            at = part.end;
-        }
-        if at < own.end {
-            left.push((at..own.end, found.to_vec()));
-        }
-        left
     }
 
     fn keep(&mut self, tag: Tag, it: &Use<'_>) {
@@ -435,7 +400,7 @@ impl Executor<'_> {
         for (own, theirs) in self.device.addresses.aliased(resource, &ranges) {
             let now = Now { name: Name::Alias { start: own.start, end: own.end }, ..now };
             for (_, state) in self.device.states.overlapping(theirs) {
-                conflicts.extend(self.by_another_name(now, TRANSITION_WRITE, &own, &check(state, now)));
+                conflicts.extend(self.device.by_another_name(now, TRANSITION_WRITE, &own, &check(state, now)));
             }
         }
         self.device.report(tag, resource, conflicts);
@@ -613,15 +578,6 @@ fn now<'n>(
         apart: instance.map_or(&[][..], Instance::apart),
         name: Name::Own,
     }
-}
-
-/// A range, cut at some places.
-fn pieces(range: &Range<u64>, cuts: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
-    let mut all: Vec<u64> = cuts.filter(|it| range.start < *it && *it < range.end).collect();
-    all.extend([range.start, range.end]);
-    all.sort_unstable();
-    all.dedup();
-    all.windows(2).map(|it| it[0]..it[1]).collect()
 }
 
 /// One use of a part of a resource, by the name that the tables have for it.

@@ -23,7 +23,8 @@ impl Device {
         let (through, rules, clock) = (self.addresses.identity(resource), self.rules, &self.host_clock);
         let name = Name::Own;
         let now = Now { rules, clock, queue, tag, instance: None, from: 0, apart: &[], through, name };
-        let conflicts = self.conflicts(&ranges, now, usage);
+        let mut conflicts = self.conflicts(&ranges, now, usage);
+        conflicts.extend(self.alias_conflicts(now, resource, &ranges, (usage, Order::None)));
         self.report(tag, resource, conflicts);
         let Device { host_clock: clock, states, .. } = self;
         let now = Now { rules, clock, queue, tag, instance: None, from: 0, apart: &[], through, name };

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod alias;
 mod check;
 mod clock;
 mod contents;

@@ -87,9 +87,11 @@ impl Overlay {
             Name::Alias { start, end } => Some((start, end)),
         };
         let new = Visible { queue, from, through: now.through, usages };
-        if at.is_none() {
+        // What is visible by every name needs none.
+        let has_name = usages != everywhere;
+        if has_name && at.is_none() {
             self.add_visible(new);
-        } else {
+        } else if has_name {
             self.rest.get_or_insert_default().add_elsewhere(Elsewhere { visible: new, at, is_any: false });
         }
         if !everywhere.is_empty() {

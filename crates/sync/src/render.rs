@@ -340,6 +340,8 @@ impl Pass {
             scope.dst = scope.dst.union(it.dst);
             scope.dst_usages = scope.dst_usages.union(it.dst_usages);
         }
+        // Dependencies of subpasses are about all memory, by whatever name.
+        scope.dst_everywhere = scope.dst_usages;
         let part = self.views.get(attachment).map(|it| Part::Region(it.resource, Region::Image(it.region.clone())));
         let first = First { carry, own: Vec::new(), parts: vec![(scope.src, until)] };
         Ready { first, element: Element { scope, part, is_transition: true } }

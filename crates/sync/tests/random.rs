@@ -11,6 +11,7 @@ use lavascope_program::{
 };
 use lavascope_sim::hazard::{
     Census, Kinds, OracleRules, compare_faults, describe, find_disagreement, find_hazards, make_sparse, random_program,
+    share_memory,
 };
 use lavascope_sync::{Engine, Rules, check_with};
 
@@ -208,6 +209,22 @@ fn blocks_and_pitches() {
     }
     assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
     assert!(changed > 3_000, "{changed} images are other ones");
+}
+
+/// The programs of all tests with a buffer in the memory of attachments, which render passes access by themselves.
+#[test]
+fn attachments_in_shared_memory() {
+    let (mut wrong, mut hazards) = (Vec::new(), 0);
+    for seed in 1..=3_000 {
+        let mut program = random_program(seed, &Kinds::ALL);
+        share_memory(&mut program);
+        hazards += lavascope_sync::check(&program).len();
+        if let Some((small, why)) = find_disagreement(&program, OracleRules::CONTRACT, &lavascope_sync::check) {
+            wrong.push(format!("seed {seed}:\n{}", describe(&small, &why)));
+        }
+    }
+    assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
+    assert!(hazards > 1000, "{hazards}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod masks;
 mod oracle;
 mod print;
 mod rendering;
+mod share;
 mod shrink;
 mod sparse;
 mod trace;
@@ -26,6 +27,7 @@ pub use faults::{FaultVerdict, compare_faults};
 pub use generate::{Kinds, random_program};
 pub use oracle::{OracleRules, Outcome, Partner, Verdict, find_hazards};
 pub use print::{print, print_place};
+pub use share::share_memory;
 pub use shrink::shrink;
 pub use sparse::make_sparse;
 

@@ -57,7 +57,7 @@ fn chains(explanations: &[(Pair, Explanation)]) -> Vec<Vec<Change>> {
     let mut found = Vec::new();
     let Some((_, it)) = explanations.first() else { return found };
     for (index, operation) in it.operations.iter().enumerate() {
-        let is_source = |gap: &Gap| matches!(gap, Gap::SourceStage | Gap::SourceAccess);
+        let is_source = |gap: &Gap| matches!(gap, Gap::SourceStage | Gap::SourceAccess | Gap::EarlierName(_));
         let is_open = operation.verdict == Verdict::Misses && operation.gaps.iter().all(is_source);
         if !is_open || matches!(operation.kind, OperationKind::HostWait | OperationKind::Submit) {
             continue;

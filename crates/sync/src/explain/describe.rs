@@ -19,18 +19,21 @@ impl Follower<'_> {
         if self.want == Want::Verdict {
             return;
         }
-        let missing = self.missing(element, is_gate);
+        let mut missing = self.missing(element, is_gate);
         if self.now <= self.pair.prior.0 {
             self.note_misplaced(moment, element, missing, Gap::BeforeAccess);
             return;
         }
-        let mut gaps = if held.is_held { Vec::new() } else { self.source_gaps(element, view, missing) };
+        let is_held = held.is_held
+            || self.is_for_later_name(element, held)
+            || is_gate && self.is_held_by_alias(element, view, held);
+        let mut gaps = if is_held { Vec::new() } else { self.source_gaps(element, view, &mut missing) };
         let is_other_subpass = self.is_in_other_subpass();
         let has_target = is_gate
             || self.target.is_in(self.prior.is_write(), element.scope.dst, element.scope.dst_usages)
                 && moment.queue == self.at_queue;
         if !has_target {
-            gaps.extend(destination_gaps(missing));
+            gaps.extend(self.destination_gaps(element, &mut missing));
             if self.at_queue == self.timeline.host() {
                 // What leads to the host does so once the host waits.
                 gaps.extend(gaps.is_empty().then_some(Gap::NeverWaited));
@@ -45,7 +48,7 @@ impl Follower<'_> {
             gaps.push(Gap::OtherSubpass);
         }
         gaps.dedup();
-        let verdict = match (held.is_held || held.is_chained, gaps.is_empty()) {
+        let verdict = match (is_held || held.is_chained, gaps.is_empty()) {
             (true, true) => Verdict::Covers,
             (true, false) => Verdict::Carries,
             (false, _) => Verdict::Misses,
@@ -74,13 +77,15 @@ impl Follower<'_> {
             _ => &self.timeline.moments[self.pair.prior.0],
         };
         let is_near = same_execution(&moment.place, &near.place) && element.from == From::Here;
-        if is_near && missing == Scope::default() && self.is_about(element) && !element.is_transition {
+        let is_by_name = !self.prior.is_write() || self.is_through_earlier(element) && self.is_through_later(element);
+        let has_both = missing == Scope::default() && is_by_name && self.is_about(element);
+        if is_near && has_both && !element.is_transition {
             self.keep(moment, element, Verdict::Misses, vec![gap], missing);
         }
     }
 
     /// Why the first scope of a dependency does not have the access.
-    fn source_gaps(&self, element: &Element, view: &View, missing: Scope) -> Vec<Gap> {
+    fn source_gaps(&self, element: &Element, view: &View, missing: &mut Scope) -> Vec<Gap> {
         if !self.is_direct(view) && !self.has_chain(view) {
             let gap = match element.from {
                 From::Unset => Gap::NotSet,
@@ -92,6 +97,11 @@ impl Follower<'_> {
         }
         let mut gaps = Vec::new();
         gaps.extend((missing.src_stages != 0).then_some(Gap::SourceStage));
+        if let Some(gap) = self.earlier_name_gap(element) {
+            missing.src_access = 0;
+            gaps.push(gap);
+            return gaps;
+        }
         gaps.extend((missing.src_access != 0).then_some(Gap::SourceAccess));
         if self.prior.is_write() && !self.is_about(element) {
             let is_same = element.about.as_ref().is_some_and(|it| it.resource == self.prior.resource);
@@ -102,6 +112,17 @@ impl Follower<'_> {
             gaps.push(if view.queue == self.prior_queue { Gap::OtherSubpass } else { Gap::SourceStage });
         }
         gaps
+    }
+
+    /// Why the second scope of a dependency does not have the later access.
+    fn destination_gaps(&self, element: &Element, missing: &mut Scope) -> Vec<Gap> {
+        let name = self.later_name_gap(element);
+        if name.is_some() {
+            missing.dst_access = 0;
+        }
+        let stage = (missing.dst_stages != 0).then_some(Gap::DestinationStage);
+        let access = (missing.dst_access != 0).then_some(Gap::DestinationAccess);
+        stage.into_iter().chain(access).chain(name).collect()
     }
 
     fn has_chain(&self, view: &View) -> bool {
@@ -149,12 +170,13 @@ impl Follower<'_> {
             return;
         }
         let moment = &self.timeline.moments[self.pair.prior.0];
-        for gate in self.prior.second.clone() {
-            let missing = Scope { src_stages: 0, src_access: 0, ..self.missing(&gate, false) };
-            let has_target = self.target.is_in(true, gate.scope.dst, gate.scope.dst_usages);
+        for gate in self.merged(&self.prior.second) {
+            let Some(usages) = self.seen_behind_transition(&gate) else { continue };
+            let mut missing = Scope { src_stages: 0, src_access: 0, ..self.missing(&gate, false) };
+            let has_target = self.target.is_in(true, gate.scope.dst, usages);
             let mut gaps = Vec::new();
             if !has_target {
-                gaps.extend(destination_gaps(missing));
+                gaps.extend(self.destination_gaps(&gate, &mut missing));
             }
             if moment.queue != self.at_queue {
                 gaps.push(Gap::OtherQueue);
@@ -356,12 +378,6 @@ pub(super) fn source_bit(usage: Usage) -> u64 {
     }
 }
 
-fn destination_gaps(missing: Scope) -> Vec<Gap> {
-    let stage = (missing.dst_stages != 0).then_some(Gap::DestinationStage);
-    let access = (missing.dst_access != 0).then_some(Gap::DestinationAccess);
-    stage.into_iter().chain(access).collect()
-}
-
 fn same_execution(left: &Place, right: &Place) -> bool {
     let (Place::Command(left), Place::Command(right)) = (left, right) else { return false };
     (left.step, left.batch, left.primary) == (right.step, right.batch, right.primary)
@@ -405,7 +421,7 @@ pub fn describe_operation(it: &Operation, names: &dyn Names) -> String {
     };
     let about = it.about.as_ref().map(|(resource, region)| format!(" on {}", names.part(*resource, region)));
     let about = about.unwrap_or_default();
-    format!("{what}{masks}{about}: {}", verdict_text(it))
+    format!("{what}{masks}{about}: {}", verdict_text(it, names))
 }
 
 fn scope_text(it: &Operation) -> String {
@@ -422,8 +438,8 @@ fn scope_text(it: &Operation) -> String {
     format!("{} => {}", side(scope.src_stages, scope.src_access), side(scope.dst_stages, scope.dst_access))
 }
 
-fn verdict_text(it: &Operation) -> String {
-    let because: Vec<String> = it.gaps.iter().map(|gap| gap_text(*gap, it)).collect();
+fn verdict_text(it: &Operation, names: &dyn Names) -> String {
+    let because: Vec<String> = it.gaps.iter().map(|gap| gap_text(*gap, it, names)).collect();
     let because = because.join("; ");
     match it.verdict {
         Verdict::Covers => "covers".to_owned(),
@@ -439,8 +455,9 @@ fn verdict_text(it: &Operation) -> String {
     }
 }
 
-fn gap_text(gap: Gap, it: &Operation) -> String {
+fn gap_text(gap: Gap, it: &Operation, names: &dyn Names) -> String {
     let missing = &it.missing;
+    let about = || it.about.as_ref().map_or_else(String::new, |it| names.resource(it.0));
     match gap {
         Gap::NeverWaited if it.kind == OperationKind::Barrier => "the host does not wait for it".to_owned(),
         Gap::SignaledBeforeAccess | Gap::SignaledElsewhere if it.kind == OperationKind::HostWait => {
@@ -458,6 +475,14 @@ fn gap_text(gap: Gap, it: &Operation) -> String {
         Gap::DestinationAccess => format!("its destination accesses lack {}", access_names(missing.dst_access)),
         Gap::OtherRange => "it is about another range of the resource".to_owned(),
         Gap::OtherResource => "it is about another resource".to_owned(),
+        Gap::EarlierName(other) => {
+            let other = names.resource(other);
+            format!("it is about {}; the earlier access went through {other}, which has the same memory", about())
+        }
+        Gap::LaterName(other) => {
+            let other = names.resource(other);
+            format!("it is about {}; the later access goes through {other}, which has the same memory", about())
+        }
         Gap::OtherQueue => "it is on another queue".to_owned(),
         Gap::BeforeAccess => "it was executed before the earlier access".to_owned(),
         Gap::AfterAccess => "it was executed after the later access".to_owned(),

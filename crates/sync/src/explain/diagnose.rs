@@ -15,7 +15,7 @@ use super::element::recorded;
 use super::fault::diagnose_faults;
 use super::level::{Level, level};
 use super::words::{access_names, region_text, stage_names};
-use super::{AccessFacts, Explainer, Explanation, Lane, OperationKind, Proposal, Role, Verdict};
+use super::{AccessFacts, Explainer, Explanation, Lane, Operation, OperationKind, Proposal, Role, Verdict};
 use crate::check_all;
 
 /// How things of a program are called.
@@ -334,6 +334,7 @@ fn why(kind: HazardKind, it: &Explanation, names: &dyn Names) -> String {
         if it.prior.is_write { "" } else { "\nHint: an execution dependency is sufficient to prevent this hazard." };
     if carried.is_empty() {
         return match it.prior.is_write {
+            true if it.operations.iter().any(Operation::is_by_other_name) => by_other_name(it, names),
             true => format!("Nothing between them makes {before} visible to {now}."),
             false => format!("Nothing between them orders {before} before {now}.{hint}"),
         };
@@ -343,6 +344,22 @@ fn why(kind: HazardKind, it: &Explanation, names: &dyn Names) -> String {
     }
     let stages = stage_names(carried_stages(it));
     format!("The synchronization between them orders {before} before {stages}, but not before {now}.{hint}")
+}
+
+/// The synchronization there is does something, but not for the resource through which the later access goes.
+fn by_other_name(it: &Explanation, names: &dyn Names) -> String {
+    let mut about: Vec<String> = Vec::new();
+    for operation in it.operations.iter().filter(|it| it.is_by_other_name()) {
+        let name = operation.about.as_ref().map(|it| names.resource(it.0));
+        about.extend(name.filter(|it| !about.contains(it)));
+    }
+    format!(
+        "The synchronization between them is about {}, but it must make {} visible to {} through {}.",
+        about.join(" and "),
+        usage_text(&it.prior),
+        usage_text(&it.at),
+        names.resource(it.at.resource)
+    )
 }
 
 fn race(it: &Explanation, names: &dyn Names) -> String {
@@ -363,7 +380,7 @@ fn race(it: &Explanation, names: &dyn Names) -> String {
 }
 
 /// What comes behind an operation; none if nothing does.
-fn reach(it: &super::Operation) -> Option<String> {
+fn reach(it: &Operation) -> Option<String> {
     match it.kind {
         _ if it.scope.dst_stages == 0 => None,
         OperationKind::Semaphore | OperationKind::HostWait | OperationKind::Submit => {
@@ -373,9 +390,11 @@ fn reach(it: &super::Operation) -> Option<String> {
     }
 }
 
-fn carried(it: &Explanation) -> impl Iterator<Item = &super::Operation> {
+/// What leads from the earlier access towards the later one.
+fn carried(it: &Explanation) -> impl Iterator<Item = &Operation> {
     let lane = it.at.lane;
-    it.operations.iter().filter(move |it| it.verdict != Verdict::Misses && it.lane == lane)
+    let is_carrying = |it: &&Operation| it.verdict != Verdict::Misses && !it.is_by_other_name();
+    it.operations.iter().filter(move |it| it.lane == lane).filter(is_carrying)
 }
 
 fn carried_stages(it: &Explanation) -> u64 {

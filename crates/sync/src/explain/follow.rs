@@ -248,12 +248,10 @@ impl<'t> Follower<'t> {
     fn begin(&mut self, queue: u8) {
         if self.prior.role == Role::Transition {
             let second = self.merged(&self.prior.second);
-            let marks = &mut self.marks[usize::from(queue)];
-            let addresses = self.timeline.addresses(self.now);
-            for gate in second.iter().filter(|it| is_about(addresses, it, self.pair)) {
+            for gate in &second {
+                let Some(usages) = self.seen_behind_transition(gate) else { continue };
+                let marks = &mut self.marks[usize::from(queue)];
                 marks.available = marks.available.union(gate.scope.dst);
-                let is_alias = self.pair.is_alias;
-                let usages = if is_alias { gate.scope.dst_everywhere } else { gate.scope.dst_usages };
                 marks.visible = marks.visible.union(usages);
             }
             self.own_gates();
@@ -317,11 +315,6 @@ impl<'t> Follower<'t> {
         view.queue == self.prior_queue && prior < view.before && view.after.is_none_or(|it| prior > it)
     }
 
-    /// Whether a dependency is about all of the memory that is followed.
-    pub(super) fn is_about(&self, element: &Element) -> bool {
-        is_about(self.timeline.addresses(self.now), element, self.pair)
-    }
-
     fn marks_with_passed(&self, queue: usize) -> Marks {
         let (own, passed) = (self.marks[queue], self.passed[queue]);
         let happened = own.happened.union(passed.happened);
@@ -371,44 +364,6 @@ impl<'t> Follower<'t> {
         self.at.role == Role::Transition && self.pair.at.0 == self.now + 1 && self.at.gates.iter().any(is_same)
     }
 
-    /// A dependency on a resource has accesses through that resource only. In version 1, those about the followed memory
-    /// have each other's.
-    fn merged(&self, elements: &[Element]) -> Vec<Element> {
-        let is_part = |it: &&Element| it.is_united && it.about.is_some() && self.is_about(it);
-        let parts: Vec<&Element> = elements.iter().filter(is_part).collect();
-        let merge = |it: &Element| {
-            let mut it = it.clone();
-            let is_prior = self.is_through(&it, self.prior.resource);
-            let is_at = self.is_through(&it, self.at.resource);
-            if !is_prior {
-                it.scope.src_usages = it.scope.src_everywhere;
-            }
-            if !is_at {
-                it.scope.dst_usages = it.scope.dst_everywhere;
-            }
-            if is_part(&&it) {
-                for other in parts.iter().filter(|other| other.from == it.from) {
-                    if self.is_through(other, self.prior.resource) {
-                        it.scope.src_usages = it.scope.src_usages.union(other.scope.src_usages);
-                        it.given.src_access |= other.given.src_access;
-                    }
-                    if self.is_through(other, self.at.resource) {
-                        it.scope.dst_usages = it.scope.dst_usages.union(other.scope.dst_usages);
-                        it.given.dst_access |= other.given.dst_access;
-                    }
-                }
-            }
-            it
-        };
-        elements.iter().map(merge).collect()
-    }
-
-    fn is_through(&self, element: &Element, resource: ResourceId) -> bool {
-        let addresses = self.timeline.addresses(self.now);
-        let identity = addresses.identity(resource);
-        element.about.as_ref().is_none_or(|it| addresses.identity(it.resource) == identity)
-    }
-
     fn look(&mut self, moment: &Moment, element: &Element) -> Held {
         let Some(view) = self.view(moment.queue, element) else { return Held::default() };
         let held = self.held(element, &view);
@@ -421,26 +376,8 @@ impl<'t> Follower<'t> {
         held
     }
 
-    /// Whether a dependency is about the memory as the later access names it, which is not how the earlier one did.
-    fn is_about_later_name(&self, element: &Element) -> bool {
-        let Some(about) = element.about.as_ref().filter(|_| self.pair.is_alias && !element.is_transition) else {
-            return false;
-        };
-        let addresses = self.timeline.addresses(self.now);
-        let aliased = addresses.aliased(about.resource, &addresses.ranges(about.resource, &about.region));
-        let piece = &self.pair.piece;
-        about.resource == self.at.resource
-            && aliased.iter().any(|(_, it)| it.start <= piece.start && piece.end <= it.end)
-    }
-
-    /// The first scope of a dependency on another resource in the same memory has what is in it of everything.
-    fn is_held_by_alias(&self, element: &Element, view: &View, held: Held) -> bool {
-        let is_everywhere = element.scope.src_everywhere.has(self.prior.usage);
-        self.pair.is_alias && (held.is_chained || self.is_direct(view) && is_everywhere)
-    }
-
     fn take_effect(&mut self, queue: u8, element: &Element, held: Held) {
-        let is_by_own_name = held.is_chained && self.is_about_later_name(element);
+        let is_by_own_name = self.is_for_later_name(element, held);
         let marks = &mut self.marks[usize::from(queue)];
         if !self.prior.is_write() {
             if held.is_held {
@@ -452,14 +389,10 @@ impl<'t> Follower<'t> {
             marks.available = marks.available.union(element.scope.dst);
         }
         if is_by_own_name {
-            // What was written by another name and is available becomes visible to accesses by this one.
-            marks.visible = marks.visible.union(element.scope.dst_usages).union(element.scope.dst_everywhere);
+            marks.visible = marks.visible.union(element.scope.dst_usages);
         }
         if held.is_held {
-            // A dependency on a resource is not one on another in the same memory.
-            let is_other = self.pair.is_alias && element.about.is_some();
-            let usages = if is_other { element.scope.dst_everywhere } else { element.scope.dst_usages };
-            marks.visible = marks.visible.union(usages);
+            marks.visible = marks.visible.union(element.scope.dst_usages);
         }
     }
 
@@ -614,11 +547,4 @@ impl<'t> Follower<'t> {
             }
         }
     }
-}
-
-fn is_about(addresses: &crate::address::Addresses, element: &Element, pair: &Pair) -> bool {
-    element.about.as_ref().is_none_or(|about| {
-        let ranges = addresses.ranges(about.resource, &about.region);
-        ranges.iter().any(|it| it.start <= pair.piece.start && pair.piece.end <= it.end)
-    })
 }

@@ -17,6 +17,7 @@ mod fault;
 mod follow;
 mod known;
 mod level;
+mod name;
 mod never;
 mod pair;
 mod passes;
@@ -153,6 +154,10 @@ pub enum Gap {
     DestinationAccess,
     OtherRange,
     OtherResource,
+    /// It is about another resource in the same memory than this one, through which the earlier access went,
+    EarlierName(ResourceId),
+    /// or the later.
+    LaterName(ResourceId),
     OtherQueue,
     /// It was executed before the earlier access.
     BeforeAccess,

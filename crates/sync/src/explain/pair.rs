@@ -129,13 +129,15 @@ pub(super) fn neighbors(timeline: &Timeline<'_>) -> Vec<Neighbors> {
     let mut found = Vec::new();
     for (index, at) in all.iter().enumerate() {
         let own = ranges(timeline, at);
-        let touches = |it: &&Access<'_>| it.2.0 < at.2.0 && !cut(&ranges(timeline, it), &own).is_empty();
+        let aliased = timeline.addresses(at.2.0).aliased(at.1.resource, &own);
+        let aliased: Vec<Range<u64>> = aliased.into_iter().map(|it| it.1).collect();
+        let meets = |it: &Access<'_>, other: &[Range<u64>]| !cut(&ranges(timeline, it), other).is_empty();
+        let touches = |it: &&Access<'_>| it.2.0 < at.2.0 && (meets(it, &own) || meets(it, &aliased));
         let before: Vec<&Access<'_>> = all[..index].iter().filter(touches).collect();
         let Some(last) = before.last() else { continue };
         // Where a command does several things with a resource, which of them counts depends on their parts.
         let is_same = |it: &&Access<'_>| it.0.place == at.0.place && it.1.resource == at.1.resource;
-        let has_aliases = !timeline.addresses(at.2.0).aliased(at.1.resource, &own).is_empty();
-        if has_aliases || all.iter().filter(is_same).count() > 1 {
+        if all.iter().filter(is_same).count() > 1 {
             continue;
         }
         // And so where several accesses of one command came last.
@@ -143,10 +145,12 @@ pub(super) fn neighbors(timeline: &Timeline<'_>) -> Vec<Neighbors> {
         if !is_alone || !(last.1.is_write() || at.1.is_write()) {
             continue;
         }
-        let pieces = cut(&ranges(timeline, last), &own).into_iter().flat_map(|it| split(timeline, it));
+        let is_alias = !meets(last, &own);
+        let met = cut(&ranges(timeline, last), if is_alias { &aliased } else { &own });
+        let pieces = met.into_iter().flat_map(|it| split(timeline, it));
         let mut is_covered = pieces.map(|piece| {
             let region = at.1.region.clone();
-            let pair = Pair { prior: last.2, at: at.2, piece, region, is_alias: false, is_covered: false };
+            let pair = Pair { prior: last.2, at: at.2, piece, region, is_alias, is_covered: false };
             follow(timeline, &pair, Want::Verdict).is_covered
         });
         let is_covered = is_covered.all(|it| it);

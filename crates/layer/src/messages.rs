@@ -93,6 +93,7 @@ struct Rules {
     actions: Vec<DebugAction>,
     log: Option<Output>,
     is_json: bool,
+    has_facts: bool,
 }
 
 impl Messages {
@@ -104,6 +105,7 @@ impl Messages {
             actions: settings.debug_action.clone(),
             log: Some(settings.log_filename.clone()),
             is_json: settings.message_format_json,
+            has_facts: settings.message_extra_properties,
         };
         Messages { chained, rules, ..Messages::silent() }
     }
@@ -151,6 +153,44 @@ impl Messages {
             answer = answer.max(unsafe { messenger.call(message, &text) });
         }
         answer
+    }
+
+    /// Whether messages end with their facts.
+    pub(crate) fn has_facts(&self) -> bool {
+        self.rules.has_facts
+    }
+
+    /// Whether an equal message was sent as often as is wanted.
+    pub(crate) fn is_above_limit(&self, count: u64) -> bool {
+        self.rules.limit.is_some_and(|it| count > it)
+    }
+
+    /// Logs a message at once that messengers get later, if there is none or it is to be logged anyway. Says whether
+    /// it did.
+    pub(crate) fn log_in_place(&self, message: &Message<'_>) -> bool {
+        let rules = &self.rules;
+        let is_silent = rules.actions.contains(&DebugAction::Ignore) || rules.is_filtered(message);
+        let is_heard = self.recipients().iter().any(|it| it.wants(message.severity));
+        let is_logged = rules.actions.contains(&DebugAction::Log) || rules.is_by_default() && !is_heard;
+        if !is_silent && is_logged {
+            rules.log(message.severity, &rules.named(message));
+        }
+        !is_silent && is_logged
+    }
+
+    /// Logs a message that no messenger came by to get.
+    pub(crate) fn log_late(&self, message: &Message<'_>) {
+        let is_heard = self.recipients().iter().any(|it| it.wants(message.severity));
+        if is_heard && !self.rules.is_filtered(message) && !self.rules.actions.contains(&DebugAction::Ignore) {
+            self.rules.log(message.severity, &self.rules.named(message));
+        }
+    }
+
+    /// Logs a word of ours that is no message.
+    pub(crate) fn log_plain(&self, text: &str) {
+        if !self.rules.is_json {
+            self.rules.write(&format!("lavascope: {text}\n"));
+        }
     }
 
     fn recipients(&self) -> Vec<Messenger> {
@@ -223,6 +263,13 @@ impl Rules {
         value.to_string()
     }
 
+    /// With the name, which a log has no other place for.
+    fn named(&self, message: &Message<'_>) -> String {
+        let (name, number) = (message.name.to_string_lossy(), message_number(message.name));
+        let text = self.formatted(message);
+        if self.is_json { text } else { format!("[ {name} | MessageID = {number:#010x} ] {text}") }
+    }
+
     fn log(&self, severity: Severity, text: &str) {
         let (flag, word) = match severity {
             Severity::Error => (ReportFlag::Error, "error"),
@@ -232,7 +279,10 @@ impl Rules {
         if !self.logs.contains(&flag) {
             return;
         }
-        let line = if self.is_json { format!("{text}\n") } else { format!("lavascope: {word}: {text}\n") };
+        self.write(&if self.is_json { format!("{text}\n") } else { format!("lavascope: {word}: {text}\n") });
+    }
+
+    fn write(&self, line: &str) {
         // Nobody is left to be told that a log cannot be written.
         let _ = match &self.log {
             None => Ok(()),
@@ -259,6 +309,17 @@ impl Messenger {
         // SAFETY: as above.
         let callback = unsafe { std::mem::transmute::<FnPtr, Option<ReportCallback>>(it.pfn_callback) };
         Messenger { handle, kind: Kind::Report { flags: it.flags.0, callback }, user_data: it.p_user_data }
+    }
+
+    /// Whether it wants messages of this kind.
+    fn wants(&self, severity: Severity) -> bool {
+        match self.kind {
+            Kind::Utils { severities, types, callback } => {
+                let ty = DebugUtilsMessageTypeFlagsEXT::VALIDATION_EXT;
+                callback.is_some() && severities & utils_severity(severity).0 != 0 && types & ty.0 != 0
+            }
+            Kind::Report { flags, callback } => callback.is_some() && flags & report_flag(severity).0 != 0,
+        }
     }
 
     /// Calls the callback if it wants such messages, and gives its answer.
@@ -289,11 +350,7 @@ impl Messenger {
         types: u32,
         callback: UtilsCallback,
     ) -> Option<bool> {
-        let severity = match message.severity {
-            Severity::Error => DebugUtilsMessageSeverityFlagsEXT::ERROR_EXT,
-            Severity::Warning => DebugUtilsMessageSeverityFlagsEXT::WARNING_EXT,
-            Severity::Note => DebugUtilsMessageSeverityFlagsEXT::INFO_EXT,
-        };
+        let severity = utils_severity(message.severity);
         let ty = DebugUtilsMessageTypeFlagsEXT::VALIDATION_EXT;
         if severities & severity.0 == 0 || types & ty.0 == 0 {
             return None;
@@ -314,11 +371,7 @@ impl Messenger {
         flags: u32,
         callback: ReportCallback,
     ) -> Option<bool> {
-        let flag = match message.severity {
-            Severity::Error => DebugReportFlagsEXT::ERROR_EXT,
-            Severity::Warning => DebugReportFlagsEXT::WARNING_EXT,
-            Severity::Note => DebugReportFlagsEXT::INFORMATION_EXT,
-        };
+        let flag = report_flag(message.severity);
         if flags & flag.0 == 0 {
             return None;
         }
@@ -326,6 +379,22 @@ impl Messenger {
         let (prefix, number) = (pointer(c"Lavascope"), message_number(message.name));
         // SAFETY: the application's callback, with texts that live through the call.
         Some(unsafe { callback(flag, ty, 0, 0, number, prefix, pointer(text), self.user_data) }.0 != 0)
+    }
+}
+
+fn utils_severity(severity: Severity) -> DebugUtilsMessageSeverityFlagsEXT {
+    match severity {
+        Severity::Error => DebugUtilsMessageSeverityFlagsEXT::ERROR_EXT,
+        Severity::Warning => DebugUtilsMessageSeverityFlagsEXT::WARNING_EXT,
+        Severity::Note => DebugUtilsMessageSeverityFlagsEXT::INFO_EXT,
+    }
+}
+
+fn report_flag(severity: Severity) -> DebugReportFlagsEXT {
+    match severity {
+        Severity::Error => DebugReportFlagsEXT::ERROR_EXT,
+        Severity::Warning => DebugReportFlagsEXT::WARNING_EXT,
+        Severity::Note => DebugReportFlagsEXT::INFORMATION_EXT,
     }
 }
 

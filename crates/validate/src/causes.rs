@@ -1,0 +1,66 @@
+//! Hazards that come from the same place of a program are one finding, however often they happen.
+
+use std::collections::HashMap;
+
+use lavascope_abi::{Command, ObjectId};
+use lavascope_diag::Diagnostic;
+use lavascope_program::HazardKind;
+
+/// More causes than these are not told apart: nobody reads them, and what is kept must not grow for ever.
+pub(crate) const CAUSES_MAX: usize = 1000;
+
+/// A hazard was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub device: ObjectId,
+    /// Its place in [`Validator::diagnostics`](crate::Validator::diagnostics).
+    pub cause: usize,
+    /// Whether it is the first of its cause.
+    pub is_first: bool,
+}
+
+/// The same code, the same two commands as they were recorded, the same resource.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Cause {
+    pub(crate) kind: HazardKind,
+    pub(crate) at: Option<Spot>,
+    pub(crate) prior: Option<Spot>,
+    /// The name, where there is one: what is made again for each frame stays the same to people.
+    pub(crate) resource: String,
+}
+
+/// A command as it was recorded, or a call of the host.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Spot {
+    pub(crate) function: Command,
+    /// The command buffer, by its name where it has one, and the number of the command in it.
+    pub(crate) recorded: Option<(String, u32)>,
+}
+
+#[derive(Default)]
+pub(crate) struct Causes {
+    known: HashMap<Cause, usize>,
+    /// In the order in which they were first found.
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    pub(crate) new: Vec<Finding>,
+    pub(crate) beyond: u64,
+}
+
+impl Causes {
+    /// Counts a hazard; `explain` is asked if it is the first of its cause, and told how many there were before.
+    pub(crate) fn add(&mut self, device: ObjectId, cause: Cause, explain: impl FnOnce(usize) -> Diagnostic) {
+        if let Some(known) = self.known.get(&cause) {
+            self.diagnostics[*known].count += 1;
+            self.new.push(Finding { device, cause: *known, is_first: false });
+            return;
+        }
+        let place = self.diagnostics.len();
+        if place == CAUSES_MAX {
+            self.beyond += 1;
+            return;
+        }
+        self.diagnostics.push(explain(place));
+        self.known.insert(cause, place);
+        self.new.push(Finding { device, cause: place, is_first: true });
+    }
+}

@@ -1,0 +1,159 @@
+//! Hazards of a device as diagnostics.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use lavascope_abi::ObjectId;
+use lavascope_diag::{Code, Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
+use lavascope_event::Titles;
+use lavascope_program::{Found, Place, ResourceKind};
+use lavascope_sync::check;
+use lavascope_sync::explain::{Explainer, diagnose, region_text};
+
+use crate::causes::{Cause, Causes, Spot};
+use crate::device::Device;
+use crate::names::{LiveNames, recorded_text, step_text, title};
+use crate::slice::Slice;
+use crate::window::Located;
+
+/// Causes that are explained; each may take a while, and a program with so many has other worries.
+const EXPLAINED_MAX: usize = 200;
+/// Commands between two accesses that are looked at to explain them.
+const COMMANDS_MAX: usize = 20_000;
+
+impl Device {
+    /// Turns what the last step led to into findings.
+    pub(crate) fn tell(&self, device: ObjectId, found: &[Found], titles: &Titles, causes: &mut Causes) {
+        let mut seen = HashSet::new();
+        for it in found {
+            // Several parts of a resource are one hazard.
+            if seen.insert((it.kind, &it.at, &it.prior, it.resource)) {
+                let cause = self.cause(it, titles);
+                causes.add(device, cause, |known| self.diagnostic(it, found, known, titles));
+            }
+        }
+    }
+
+    fn cause(&self, it: &Found, titles: &Titles) -> Cause {
+        let spot = |place: &Place| Some(spot(&self.window.locate(place)?, titles));
+        let resource = self.objects.resources.get(&it.resource).map(|it| called(it.0, titles));
+        Cause { kind: it.kind, at: spot(&it.at), prior: spot(&it.prior), resource: resource.unwrap_or_default() }
+    }
+
+    fn diagnostic(&self, it: &Found, all: &[Found], known: usize, titles: &Titles) -> Diagnostic {
+        let reason = if self.window.locate(&it.prior).is_none() {
+            "the earlier access is older than the last steps that are kept, so it is not named"
+        } else if known >= EXPLAINED_MAX {
+            "there were too many findings before"
+        } else {
+            let first = step_of(&it.at).min(step_of(&it.prior));
+            match Slice::new(self, first, it.resource, COMMANDS_MAX) {
+                None => "there are too many commands between the two accesses",
+                Some(slice) => match self.explained(&slice, it, titles) {
+                    Some(diagnostic) => return self.finish(diagnostic, it, titles),
+                    None => "the two accesses alone, without what came before them, do not show it",
+                },
+            }
+        };
+        self.finish(self.unexplained(it, all, reason, titles), it, titles)
+    }
+
+    /// With explanation and fix.
+    fn explained(&self, slice: &Slice<'_>, it: &Found, titles: &Titles) -> Option<Diagnostic> {
+        let wanted = slice.found(it)?;
+        let all = check(&slice.program);
+        let is_it = |own: &&Found| {
+            (own.kind, &own.at, &own.prior, own.resource) == (wanted.kind, &wanted.at, &wanted.prior, wanted.resource)
+        };
+        let own: Vec<Found> = all.iter().filter(is_it).cloned().collect();
+        let names = LiveNames { slice, objects: &self.objects, titles };
+        let mut made = diagnose(&slice.program, &own, &names).into_iter().next()?;
+        if own.len() < all.len() {
+            // Whether a fix makes something new is known only beside all that is there already.
+            let proposal = Explainer::new(&slice.program).propose(own.first()?, &all);
+            made.fixes = proposal.fixes.iter().map(|it| Fix { text: it.text(&names), is_verified: true }).collect();
+            made.no_fix = proposal.why_not;
+        }
+        Some(made)
+    }
+
+    /// What is known without following anything.
+    fn unexplained(&self, it: &Found, all: &[Found], reason: &str, titles: &Titles) -> Diagnostic {
+        let kind = it.kind.name().replace('-', "_");
+        let same = all.iter().filter(|own| (own.kind, &own.at, &own.prior) == (it.kind, &it.at, &it.prior));
+        let parts: Vec<String> =
+            same.filter(|own| own.resource == it.resource).map(|own| region_text(&own.region)).collect();
+        let resource = self.objects.resources.get(&it.resource).map(|it| title(it.0, titles)).unwrap_or_default();
+        let function = |place: &Place| self.window.locate(place).map(|it| function(&it));
+        let at = function(&it.at).unwrap_or("a command");
+        let prior = function(&it.prior).map_or(String::new(), |it| format!(" The earlier access is of {it}."));
+        let place = |role, place: &Place| {
+            let located = self.window.locate(place);
+            let text =
+                located.as_ref().map_or_else(|| "not known any more".to_owned(), |it| self.place_text(it, titles));
+            let cause = located.map_or_else(String::new, |it| format!("{:?}", spot(&it, titles)));
+            DiagPlace { role, text, cause }
+        };
+        let is_image = matches!(self.objects.resources.get(&it.resource), Some((_, own)) if matches!(own.kind, ResourceKind::Image(_)));
+        Diagnostic {
+            code: Code(Cow::Owned(format!("SYNC-HAZARD-{}", it.kind.name()))),
+            severity: Severity::Error,
+            message: format!("{at}(): {kind} hazard detected on {resource}{}.{prior}", parts.join(", ")),
+            places: vec![place("access", &it.at), place("prior access", &it.prior)],
+            objects: vec![Object { kind: if is_image { "VkImage" } else { "VkBuffer" }, id: 0, name: None }],
+            facts: vec![Fact { key: "hazard_type", value: kind }],
+            explanation: vec![format!("not explained: {reason}")],
+            fixes: Vec::new(),
+            no_fix: None,
+            count: 1,
+        }
+    }
+
+    fn place_text(&self, it: &Located<'_>, titles: &Titles) -> String {
+        let step = step_text(it.kept, &self.objects, titles);
+        match it.recorded {
+            Some((recorded, index)) => {
+                format!("{}, {step}: {}", recorded_text(recorded, index, titles), function(it))
+            }
+            None => step,
+        }
+    }
+
+    /// The numbers that a slice has become those of the application.
+    fn finish(&self, mut diagnostic: Diagnostic, it: &Found, titles: &Titles) -> Diagnostic {
+        if let (Some(object), Some((id, _))) =
+            (diagnostic.objects.first_mut(), self.objects.resources.get(&it.resource))
+        {
+            object.id = id.serial();
+            object.name = titles.name(*id).map(str::to_owned);
+        }
+        if let Some(fact) = diagnostic.facts.iter_mut().find(|it| it.key == "submit_index")
+            && let Some(located) = self.window.locate(&it.at)
+        {
+            fact.value = located.kept.submit.to_string();
+        }
+        diagnostic.count = 1;
+        diagnostic
+    }
+}
+
+fn step_of(place: &Place) -> u32 {
+    match place {
+        Place::Step(step) => *step,
+        Place::Command(at) => at.step,
+    }
+}
+
+fn function(it: &Located<'_>) -> &'static str {
+    it.mark().map_or(it.kept.source.command, |it| it.function).desc().name
+}
+
+fn spot(it: &Located<'_>, titles: &Titles) -> Spot {
+    let recorded = it.recorded.map(|(recorded, index)| (called(recorded.object, titles), index));
+    Spot { function: it.mark().map_or(it.kept.source.command, |it| it.function), recorded }
+}
+
+/// The name of an object, or its number where it has none.
+fn called(object: ObjectId, titles: &Titles) -> String {
+    titles.name(object).map_or_else(|| object.to_string(), str::to_owned)
+}

@@ -41,6 +41,21 @@ pub struct Access {
     /// One bit of `VkAccessFlags2` that is no group of accesses.
     pub access: u64,
     pub order: RasterOrder,
+    pub certainty: Certainty,
+}
+
+/// How much is known of an access before the device makes it. The region is then all that it may touch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Certainty {
+    /// It is made, to all of the region.
+    #[default]
+    Certain,
+    /// It is made, somewhere in the region.
+    Somewhere,
+    /// It is made or not: under a branch, for an unknown number of vertices.
+    Maybe,
+    /// It is made to this resource or to another one of an array.
+    Picked,
 }
 
 /// Whether the order of fragments covers an access.

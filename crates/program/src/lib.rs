@@ -18,7 +18,8 @@ mod resource;
 mod step;
 
 pub use command::{
-    Access, Barrier, Command, CommandBuffer, Dependency, Ownership, RasterOrder, Scope, SetEvent, WaitEvents, What,
+    Access, Barrier, Certainty, Command, CommandBuffer, Dependency, Ownership, RasterOrder, Scope, SetEvent,
+    WaitEvents, What,
 };
 pub use hazard::{At, Found, HazardKind, Place};
 pub use region::{Area, Components, ImageRegion, Region};

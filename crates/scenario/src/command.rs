@@ -1,7 +1,9 @@
 //! Commands: actions, barriers, events, render passes.
 
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
-use lavascope_program::{Access, Area, AttachmentKind, AttachmentView, Barrier, Command, ImageRegion, LoadOp};
+use lavascope_program::{
+    Access, Area, AttachmentKind, AttachmentView, Barrier, Certainty, Command, ImageRegion, LoadOp,
+};
 use lavascope_program::{RasterOrder, Region, Rendering, RenderingAttachment, Resolve, ResourceId, ResourceKind};
 use lavascope_program::{SetEvent, StoreOp, WaitEvents};
 
@@ -147,7 +149,7 @@ fn transfer(
 }
 
 fn plain(resource: ResourceId, region: Region, stage: u64, access: u64) -> Access {
-    Access { resource, region, stage, access, order: RasterOrder::None }
+    Access { resource, region, stage, access, order: RasterOrder::None, certainty: Certainty::Certain }
 }
 
 fn clears(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<Command> {
@@ -191,7 +193,7 @@ fn generic(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) 
     if cursor.take("ordered") {
         order = choose(cursor, "order", &[("color", RasterOrder::Color), ("depth", RasterOrder::DepthStencil)])?;
     }
-    Ok(Access { resource, region, stage, access, order })
+    Ok(Access { resource, region, stage, access, order, certainty: Certainty::Certain })
 }
 
 fn one_bit(cursor: &Cursor, column: u32, bits: u64, what: &str) -> Result<u64> {
@@ -227,7 +229,7 @@ fn worded(builder: &Builder, cursor: &mut Cursor, default: u64, operands: &mut V
         0 => return Err(cursor.unexpected("`at` and a stage")),
         fixed => fixed,
     };
-    Ok(Access { resource, region, stage, access: clause.access, order: clause.order })
+    Ok(Access { resource, region, stage, access: clause.access, order: clause.order, certainty: Certainty::Certain })
 }
 
 /// Version 2: each event with its own dependencies, `and` between them.

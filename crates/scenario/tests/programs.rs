@@ -1,6 +1,7 @@
 //! Programs from random numbers, with everything that a program can hold: printed, read back, and the same again.
 
 use lavascope_abi::{Format, SYNC_ACCESSES, SYNC_STAGES};
+use lavascope_program::Certainty;
 use lavascope_program::*;
 use lavascope_scenario::{Scenario, parse, print};
 
@@ -140,7 +141,7 @@ fn access(random: &mut Random, resources: &[Resource]) -> Access {
         1 => (0x400, random.pick(&[0x80, 0x100])),
         _ => (named(random), random.one_of(&SYNC_ACCESSES[1..]).access),
     };
-    Access { resource, region, stage, access, order }
+    Access { resource, region, stage, access, order, certainty: Certainty::Certain }
 }
 
 fn dependency(random: &mut Random, resources: &[Resource], scope: Scope) -> Dependency {

@@ -5,8 +5,8 @@ mod common;
 use common::*;
 use lavascope_abi::{Command as Api, *};
 use lavascope_program::{
-    Access, Area, Barrier, Batch, Binding, Command, CommandBufferId, Dependency, FenceId, HazardKind, MemoryId,
-    Ownership, QueueId, RasterOrder, Region, Resource, ResourceId, ResourceKind, Scope, Step, Tiling, What,
+    Access, Area, Barrier, Batch, Binding, Certainty, Command, CommandBufferId, Dependency, FenceId, HazardKind,
+    MemoryId, Ownership, QueueId, RasterOrder, Region, Resource, ResourceId, ResourceKind, Scope, Step, Tiling, What,
 };
 use lavascope_sync::check;
 
@@ -15,7 +15,14 @@ const READ: u64 = AccessFlags2::TRANSFER_READ.0;
 const WRITE: u64 = AccessFlags2::TRANSFER_WRITE.0;
 
 fn access(resource: u32, region: Region, access: u64) -> Access {
-    Access { resource: ResourceId(resource), region, stage: COPY, access, order: RasterOrder::None }
+    Access {
+        resource: ResourceId(resource),
+        region,
+        stage: COPY,
+        access,
+        order: RasterOrder::None,
+        certainty: Certainty::Certain,
+    }
 }
 
 fn copy_barrier() -> MemoryBarrier2 {

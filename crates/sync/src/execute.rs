@@ -42,14 +42,15 @@ pub(crate) fn batch(device: &mut Device, recorded: Recorded<'_>, queue: u8, step
     }
 }
 
-/// Whether a hazard inside of one execution of a command buffer was told when that was recorded.
+/// Whether a hazard inside of one execution of a command buffer was told when that was recorded. Of which part of the
+/// resource does not matter: in which pieces it is told depends on what came before.
 fn is_told(commands: &Prepared, found: &Found) -> bool {
     let (Place::Command(at), Place::Command(prior)) = (&found.at, &found.prior) else { return false };
     let is_inside = (at.step, at.batch, at.primary) == (prior.step, prior.batch, prior.primary);
     let is_same = |told: &Found| match (&told.at, &told.prior) {
         (Place::Command(told_at), Place::Command(told_prior)) => {
             (&told_at.path, &told_prior.path) == (&at.path, &prior.path)
-                && (told.kind, told.resource, &told.region) == (found.kind, found.resource, &found.region)
+                && (told.kind, told.resource) == (found.kind, found.resource)
         }
         _ => false,
     };
@@ -173,10 +174,20 @@ impl Executor<'_> {
                     true => is_fine = false,
                     false => add(state),
                 },
-                None => states.update(range.clone(), |_, state| match state {
-                    Some(state) if conflicts(state) => is_fine = false,
-                    state => add(state.get_or_insert_default()),
-                }),
+                None => {
+                    let mut parts = 0;
+                    states.update(range.clone(), |_, state| {
+                        parts += 1;
+                        match state {
+                            Some(state) if conflicts(state) => is_fine = false,
+                            state => add(state.get_or_insert_default()),
+                        }
+                    });
+                    // What was apart may be alike now: a buffer that is used in small pieces must not stay in pieces.
+                    if parts > 1 {
+                        states.join(range.clone());
+                    }
+                }
             }
             if !is_fine {
                 return false;

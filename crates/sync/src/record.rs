@@ -1,7 +1,7 @@
 //! What is wrong inside of a command buffer, whoever executes it and whatever came before: told when its recording
 //! ends, and not again when it is executed.
 
-use lavascope_program::{CommandBufferId, Found, Queue};
+use lavascope_program::{Certainty, CommandBufferId, Found, Queue};
 
 use crate::check::Engine;
 use crate::device::Device;
@@ -47,7 +47,14 @@ mod tests {
     fn access(resource: u32, access: A) -> Command {
         let region = Region::Buffer(0..16);
         let (resource, stage, access) = (ResourceId(resource), S::COPY.0, access.0);
-        Command::Action(vec![Access { resource, region, stage, access, order: RasterOrder::None }])
+        Command::Action(vec![Access {
+            resource,
+            region,
+            stage,
+            access,
+            order: RasterOrder::None,
+            certainty: Certainty::Certain,
+        }])
     }
 
     fn engine(queue: Queue) -> Engine {

@@ -2,8 +2,8 @@
 
 use lavascope_abi::{AccessFlags2 as A, Format, ImageAspectFlags, PipelineStageFlags2 as S, QueueFlags};
 use lavascope_program::{
-    Access, Area, AttachmentKind, AttachmentView, Barrier, Batch, Command, CommandBuffer, CommandBufferId, Components,
-    Dependency, FenceId, Image, ImageRegion, LoadOp, Point, Queue, QueueId, RasterOrder, Region, Rendering,
+    Access, Area, AttachmentKind, AttachmentView, Barrier, Batch, Certainty, Command, CommandBuffer, CommandBufferId,
+    Components, Dependency, FenceId, Image, ImageRegion, LoadOp, Point, Queue, QueueId, RasterOrder, Region, Rendering,
     RenderingAttachment, Resource, ResourceId, ResourceKind, Scope, SemaphoreId, Signal, Step, StoreOp, Tiling, Wait,
     What,
 };
@@ -148,6 +148,7 @@ impl World {
             stage,
             access,
             order: RasterOrder::None,
+            certainty: Certainty::Certain,
         }]));
         let id = self.record_again(commands);
         let batch = Batch { command_buffers: vec![id], ..Batch::default() };
@@ -171,12 +172,19 @@ fn whole(aspect: ImageAspectFlags) -> ImageRegion {
 
 fn of_buffer(range: u64, stage: S, access: A) -> Access {
     let (stage, access) = (stage.0, access.0);
-    Access { resource: BUFFER, region: region(range), stage, access, order: RasterOrder::None }
+    Access {
+        resource: BUFFER,
+        region: region(range),
+        stage,
+        access,
+        order: RasterOrder::None,
+        certainty: Certainty::Certain,
+    }
 }
 
 fn of_image(resource: ResourceId, aspect: ImageAspectFlags, stage: S, access: A, order: RasterOrder) -> Access {
     let region = Region::Image(whole(aspect));
-    Access { resource, region, stage: stage.0, access: access.0, order }
+    Access { resource, region, stage: stage.0, access: access.0, order, certainty: Certainty::Certain }
 }
 
 /// Commands of a frame.

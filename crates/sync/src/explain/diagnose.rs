@@ -12,6 +12,7 @@ use lavascope_program::{
 
 use super::describe::describe_operation;
 use super::element::recorded;
+use super::level::{Level, level};
 use super::words::{access_names, region_text, stage_names};
 use super::{AccessFacts, Explainer, Explanation, Lane, OperationKind, Proposal, Role, Verdict};
 use crate::check;
@@ -181,7 +182,7 @@ fn diagnostic(explainer: &Explainer<'_>, all: &[Found], found: &Found, count: u6
     let (id, name) = (u64::from(found.resource.0), Some(names.resource(found.resource)));
     Diagnostic {
         code: Code(Cow::Owned(format!("SYNC-HAZARD-{}", found.kind.name()))),
-        severity: Severity::Error,
+        severity: severity(level(program, found)),
         message: message(found, all, explanation.as_ref(), names),
         places: vec![place("access", &found.at), place("prior access", &found.prior)],
         objects: vec![Object { kind, id, name }],
@@ -190,6 +191,14 @@ fn diagnostic(explainer: &Explainer<'_>, all: &[Found], found: &Found, count: u6
         fixes: fixes(&proposal, names),
         no_fix: proposal.why_not,
         count,
+    }
+}
+
+fn severity(level: Level) -> Severity {
+    match level {
+        Level::Certain => Severity::Error,
+        Level::Likely => Severity::Warning,
+        Level::Possible => Severity::Information,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_program::{
-    Access, Barrier, Command, CommandBuffer, CommandBufferId, Dependency, EventId, Ownership, RasterOrder, ResourceId,
-    Scope, SetEvent, WaitEvents, What,
+    Access, Barrier, Certainty, Command, CommandBuffer, CommandBufferId, Dependency, EventId, Ownership, RasterOrder,
+    ResourceId, Scope, SetEvent, WaitEvents, What,
 };
 
 use super::{Care, Maker, Usage, Uses, rendering::ATTACHMENTS};
@@ -131,7 +131,14 @@ impl Maker {
             let from = if needs_graphics && self.chance(60) { graphics } else { compute };
             let (stage, access) = self.pick(from);
             usage = usage.and(Usage { stages: stage, access });
-            accesses.push(Access { resource, region, stage, access, order: RasterOrder::None });
+            accesses.push(Access {
+                resource,
+                region,
+                stage,
+                access,
+                order: RasterOrder::None,
+                certainty: Certainty::Certain,
+            });
         }
         (vec![Command::Action(accesses)], usage)
     }
@@ -266,7 +273,14 @@ impl Maker {
             let (src, dst) = if is_release { (own.and(self.past), all) } else { (all, own) };
             let dependency = Dependency { scope: scope(src, dst), what: what.clone() };
             let barrier = self.barrier(vec![dependency], src, dst);
-            let access = Access { resource, region: region.clone(), stage, access, order: RasterOrder::None };
+            let access = Access {
+                resource,
+                region: region.clone(),
+                stage,
+                access,
+                order: RasterOrder::None,
+                certainty: Certainty::Certain,
+            };
             let action = Command::Action(vec![access]);
             let everything = scope(Usage::EVERYTHING, Usage::EVERYTHING);
             let guard = Dependency { scope: everything, what: What::Memory };
@@ -286,7 +300,14 @@ impl Maker {
             let what = What::Transition { resource, region: region.clone() };
             Command::Barrier(Barrier::Two { dependencies: vec![Dependency { scope, what }] })
         };
-        let draw = Access { resource, region: region.clone(), stage, access, order: RasterOrder::None };
+        let draw = Access {
+            resource,
+            region: region.clone(),
+            stage,
+            access,
+            order: RasterOrder::None,
+            certainty: Certainty::Certain,
+        };
         let mut commands = vec![
             transition(scope(Usage { stages: stage, access: 0 }, color)),
             Command::Action(vec![draw]),
@@ -295,7 +316,14 @@ impl Maker {
         if self.chance(30) {
             // A frame that only looks at the image.
             let (stage, access) = (S::COPY.0, A::TRANSFER_READ.0);
-            let read = Access { resource, region: region.clone(), stage, access, order: RasterOrder::None };
+            let read = Access {
+                resource,
+                region: region.clone(),
+                stage,
+                access,
+                order: RasterOrder::None,
+                certainty: Certainty::Certain,
+            };
             commands = vec![Command::Action(vec![read])];
         }
         let uses = Uses { is_presented: true, family: Some(0), ..Uses::default() };

@@ -2,9 +2,9 @@
 
 use lavascope_abi::{AccessFlags2 as A, ImageAspectFlags, PipelineStageFlags2 as S};
 use lavascope_program::{
-    Access, Area, Attachment, AttachmentKind, AttachmentView, Barrier, Command, Components, Dependency, LoadOp,
-    RasterOrder, Region, RenderPass, RenderPassId, Rendering, RenderingAttachment, Resolve, ResourceId, StoreOp,
-    Subpass, SubpassDependency, What,
+    Access, Area, Attachment, AttachmentKind, AttachmentView, Barrier, Certainty, Command, Components, Dependency,
+    LoadOp, RasterOrder, Region, RenderPass, RenderPassId, Rendering, RenderingAttachment, Resolve, ResourceId,
+    StoreOp, Subpass, SubpassDependency, What,
 };
 
 use super::{Care, Maker, Usage, commands::scope};
@@ -254,7 +254,14 @@ impl Maker {
                 let resource = ResourceId(0);
                 let access = if self.chance(20) { A::SHADER_STORAGE_WRITE.0 } else { A::SHADER_STORAGE_READ.0 };
                 let (stage, region) = (S::FRAGMENT_SHADER.0, self.part(resource));
-                accesses.push(Access { resource, region, stage, access, order: RasterOrder::None });
+                accesses.push(Access {
+                    resource,
+                    region,
+                    stage,
+                    access,
+                    order: RasterOrder::None,
+                    certainty: Certainty::Certain,
+                });
             }
             if !accesses.is_empty() {
                 commands.push(Command::Action(accesses));
@@ -284,7 +291,7 @@ impl Maker {
         if self.is_depth(resource) && self.chance(50) {
             region.aspects = ImageAspectFlags::DEPTH.0;
         }
-        Access { resource, region: Region::Image(region), stage, access, order }
+        Access { resource, region: Region::Image(region), stage, access, order, certainty: Certainty::Certain }
     }
 
     fn attachment(&mut self, kind: AttachmentKind, layout: i32) -> Attachment {

@@ -1,0 +1,151 @@
+//! How sure it is that a hazard happens: shaders decide some things only when they run.
+
+use lavascope_program::{Access, Certainty, Command, Found, HazardKind, Place, Program, Region};
+
+use super::element::recorded;
+use crate::usage::TABLES;
+
+/// How sure a hazard is. The surest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Both accesses are made, and they overlap.
+    Certain,
+    /// A read and a write of the same resource, where the device decides whether or where.
+    Likely,
+    /// Two writes, where the device decides: often apart by design. Or a descriptor picked from an array.
+    Possible,
+}
+
+impl Level {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Level::Certain => "certain",
+            Level::Likely => "likely",
+            Level::Possible => "possible",
+        }
+    }
+}
+
+/// How sure a hazard is, from what was recorded.
+pub fn level(program: &Program, found: &Found) -> Level {
+    let later = candidates(program, &found.at, found, is_write(found.kind));
+    let earlier = candidates(program, &found.prior, found, is_prior_write(found.kind));
+    let (Some(later), Some(earlier)) = (later, earlier) else { return Level::Certain };
+    let both_write = is_write(found.kind) && is_prior_write(found.kind);
+    let pairs = later.iter().flat_map(|at| earlier.iter().map(move |prior| level_of(at, prior, both_write)));
+    pairs.min().unwrap_or(Level::Certain)
+}
+
+/// An access as far as its certainty goes; what is no action of a shader is certain.
+fn level_of(at: &Access, prior: &Access, both_write: bool) -> Level {
+    let unsure = if both_write { Level::Possible } else { Level::Likely };
+    match (at.certainty, prior.certainty) {
+        (Certainty::Certain, Certainty::Certain) => Level::Certain,
+        (Certainty::Picked, _) | (_, Certainty::Picked) => Level::Possible,
+        (Certainty::Certain, Certainty::Somewhere) if covers(at, prior) => Level::Certain,
+        (Certainty::Somewhere, Certainty::Certain) if covers(prior, at) => Level::Certain,
+        _ => unsure,
+    }
+}
+
+/// Wherever one access is made, the other is made there too. Between resources that share memory nobody knows.
+fn covers(whole: &Access, part: &Access) -> bool {
+    whole.resource == part.resource && contains(&whole.region, &part.region)
+}
+
+fn contains(whole: &Region, part: &Region) -> bool {
+    match (whole, part) {
+        (Region::Buffer(whole), Region::Buffer(part)) => whole.start <= part.start && part.end <= whole.end,
+        (Region::Image(whole), Region::Image(part)) => {
+            let is_in = |whole: &std::ops::Range<u32>, part: &std::ops::Range<u32>| {
+                whole.start <= part.start && part.end <= whole.end
+            };
+            let is_area = match (whole.area, part.area) {
+                (None, _) => true,
+                (Some(_), None) => false,
+                (Some(whole), Some(part)) => (0..3).all(|it| {
+                    whole.offset[it] <= part.offset[it]
+                        && part.offset[it].saturating_add(part.extent[it])
+                            <= whole.offset[it].saturating_add(whole.extent[it])
+                }),
+            };
+            part.aspects & !whole.aspects == 0
+                && part.components.0 & !whole.components.0 == 0
+                && is_in(&whole.mips, &part.mips)
+                && is_in(&whole.layers, &part.layers)
+                && is_area
+        }
+        _ => false,
+    }
+}
+
+/// The accesses of a command that a hazard may be about. None where it is something else than an action.
+fn candidates(program: &Program, place: &Place, found: &Found, is_write: bool) -> Option<Vec<Access>> {
+    let (buffer, index) = recorded(program, place)?;
+    let command = program.command_buffers.get(buffer.0 as usize)?.commands.get(index as usize)?;
+    let Command::Action(accesses) = command else { return None };
+    let writes = |it: &Access| TABLES.usage(it.stage, it.access).is_some_and(|it| TABLES.write_column(it).is_some());
+    let of_kind: Vec<Access> = accesses.iter().filter(|it| writes(it) == is_write).cloned().collect();
+    let own: Vec<Access> = of_kind.iter().filter(|it| it.resource == found.resource).cloned().collect();
+    // The earlier access may have been made to another resource in the same memory.
+    Some(if own.is_empty() { of_kind } else { own })
+}
+
+fn is_write(kind: HazardKind) -> bool {
+    match kind {
+        HazardKind::WriteAfterRead
+        | HazardKind::WriteAfterWrite
+        | HazardKind::WriteRacingWrite
+        | HazardKind::WriteRacingRead
+        | HazardKind::WriteAfterPresent => true,
+        HazardKind::ReadAfterWrite
+        | HazardKind::ReadRacingWrite
+        | HazardKind::ReadAfterPresent
+        | HazardKind::PresentAfterRead
+        | HazardKind::PresentAfterWrite => false,
+    }
+}
+
+fn is_prior_write(kind: HazardKind) -> bool {
+    match kind {
+        HazardKind::WriteAfterRead | HazardKind::WriteRacingRead | HazardKind::PresentAfterRead => false,
+        HazardKind::ReadAfterWrite
+        | HazardKind::WriteAfterWrite
+        | HazardKind::ReadRacingWrite
+        | HazardKind::WriteRacingWrite
+        | HazardKind::ReadAfterPresent
+        | HazardKind::WriteAfterPresent
+        | HazardKind::PresentAfterWrite => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_program::{RasterOrder, ResourceId};
+
+    use super::*;
+
+    fn access(bytes: std::ops::Range<u64>, certainty: Certainty) -> Access {
+        let region = Region::Buffer(bytes);
+        Access { resource: ResourceId(0), region, stage: 1, access: 1, order: RasterOrder::None, certainty }
+    }
+
+    #[test]
+    fn what_the_device_decides_is_not_certain() {
+        use Certainty::{Certain, Maybe, Picked, Somewhere};
+        let (whole, half) = (0..64, 0..32);
+        let cases = [
+            (whole.clone(), Certain, half.clone(), Certain, Level::Certain, Level::Certain),
+            (whole.clone(), Certain, half.clone(), Somewhere, Level::Certain, Level::Certain),
+            (half.clone(), Somewhere, whole.clone(), Certain, Level::Certain, Level::Certain),
+            (whole.clone(), Somewhere, half.clone(), Certain, Level::Likely, Level::Possible),
+            (whole.clone(), Somewhere, whole.clone(), Somewhere, Level::Likely, Level::Possible),
+            (whole.clone(), Certain, whole.clone(), Maybe, Level::Likely, Level::Possible),
+            (whole.clone(), Certain, whole, Picked, Level::Possible, Level::Possible),
+        ];
+        for (at, at_certainty, prior, prior_certainty, one, both) in cases {
+            let (at, prior) = (access(at, at_certainty), access(prior, prior_certainty));
+            assert_eq!((level_of(&at, &prior, false), level_of(&at, &prior, true)), (one, both), "{at:?} {prior:?}");
+        }
+    }
+}

@@ -67,9 +67,9 @@ fn findings(out: &mut String, report: &Report, paint: Paint) {
     }
 }
 
-/// Whether a finding has more to say than a line.
+/// Whether a finding comes with all that is known of it.
 fn is_long(finding: &Finding) -> bool {
-    finding.text.contains('\n')
+    !finding.details.is_null()
 }
 
 fn full_text(out: &mut String, finding: &Finding) {

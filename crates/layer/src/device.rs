@@ -99,7 +99,7 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
 /// Where messages about a new device wait.
 fn inbox_of(instance: &InstanceData, device: Device) -> Option<Arc<Inbox>> {
     let slot = PROCESS.slot(HandleType::Device, device.0).filter(|_| instance.is_validated)?;
-    Some(Inbox::open(HUB.objects.id(slot)?, instance.messages.clone()))
+    Some(Inbox::open(HUB.objects.id(slot)?, instance))
 }
 
 unsafe fn call_next(instance: &InstanceData, create: FnCreateDevice, params: &CreateDeviceParams) -> Result {

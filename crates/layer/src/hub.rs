@@ -158,7 +158,10 @@ impl Hub {
 
     /// Whether a thread of ours reads what is recorded.
     pub(crate) fn is_reading(&self) -> bool {
-        self.listeners(Hub::READS) != 0
+        // Whoever has the lock is stopping it, and a fork has none.
+        let is_ours =
+            |it: &Reader| it.process == std::process::id() && it.thread.as_ref().is_some_and(|it| !it.is_finished());
+        self.listeners(Hub::READS) != 0 && self.reader.try_lock().is_ok_and(|it| is_ours(&it))
     }
 
     fn end_reading(&self) {

@@ -30,6 +30,8 @@ pub(crate) struct InstanceData {
     _reading: Option<Reading>,
     /// Whether hazards are wanted.
     pub(crate) is_validated: bool,
+    /// Whether hazards are wanted that are only possible.
+    pub(crate) wants_possible: bool,
     pub(crate) has_debug_utils: bool,
     pub(crate) has_debug_report: bool,
     pub(crate) messages: Arc<Messages>,
@@ -107,6 +109,7 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
             table,
             listeners,
             is_validated: settings.sync && reading.is_some(),
+            wants_possible: settings.possible,
             _reading: reading,
             has_debug_utils: wishes.has_debug_utils,
             has_debug_report: wishes.has_debug_report,
@@ -148,6 +151,7 @@ unsafe fn pass_on<const CHAIN: usize>(params: &CreateInstanceParams) -> Option<R
             listeners: 0,
             _reading: None,
             is_validated: false,
+            wants_possible: false,
             has_debug_utils: false,
             has_debug_report: false,
             messages: Arc::new(Messages::silent()),

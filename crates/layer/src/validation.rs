@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::fence::fence;
 use crate::hub::HUB;
+use crate::instance::InstanceData;
 use crate::messages::{Message, Messages};
 use crate::report;
 
@@ -34,6 +35,8 @@ static INBOXES: Mutex<Vec<(ObjectId, Arc<Inbox>)>> = Mutex::new(Vec::new());
 /// Messages about a device, for the application's messengers.
 pub(crate) struct Inbox {
     messages: Arc<Messages>,
+    /// Whether what is only possible is wanted too.
+    wants_possible: bool,
     pending: Mutex<VecDeque<Arc<Told>>>,
     /// How many there are. Relaxed: what is missed now is found at the next look.
     count: AtomicUsize,
@@ -45,15 +48,17 @@ pub(crate) struct Inbox {
 
 /// A finding in words.
 struct Told {
+    severity: Severity,
     name: CString,
     text: String,
 }
 
 impl Inbox {
     /// From now on what is found about a device is wanted.
-    pub(crate) fn open(device: ObjectId, messages: Arc<Messages>) -> Arc<Inbox> {
+    pub(crate) fn open(device: ObjectId, instance: &InstanceData) -> Arc<Inbox> {
         let inbox = Arc::new(Inbox {
-            messages,
+            messages: instance.messages.clone(),
+            wants_possible: instance.wants_possible,
             pending: Mutex::default(),
             count: AtomicUsize::new(0),
             lost: AtomicUsize::new(0),
@@ -66,6 +71,8 @@ impl Inbox {
     /// Gives the messages that wait to the messengers, on the thread that asks.
     #[inline]
     pub(crate) fn deliver(&self) {
+        // What was submitted is looked at now rather than soon: the device may hang or crash over it.
+        HUB.wake.wake();
         if self.count.load(Ordering::Relaxed) > 0 {
             fence("messages", || self.deliver_all(), || ());
         }
@@ -110,7 +117,7 @@ impl Inbox {
 
 impl Told {
     fn message(&self) -> Message<'_> {
-        Message { severity: Severity::Error, name: &self.name, text: &self.text }
+        Message { severity: self.severity, name: &self.name, text: &self.text }
     }
 }
 
@@ -155,7 +162,8 @@ impl Validation {
             let told = Arc::new(Told::new(diagnostic, has_facts));
             self.told.push(Cause { told, count: 0, reported: 0, is_logged: false, summed_up: 0 });
         }
-        let Some(inbox) = inbox else { return };
+        let is_wanted = |it: &Arc<Inbox>| it.wants_possible || severity(diagnostic) != Severity::Note;
+        let Some(inbox) = inbox.filter(is_wanted) else { return };
         let cause = &mut self.told[finding.cause];
         cause.count += 1;
         if cause.count == 1 {
@@ -227,7 +235,7 @@ impl Told {
         let text = render_text(&Diagnostic { count: 1, facts, ..it.clone() });
         // The first line has severity and code, which a message has apart.
         let text = text.split_once('\n').map_or("", |it| it.1).trim_end().to_owned();
-        Told { name: CString::new(&*it.code.0).unwrap_or_default(), text }
+        Told { severity: severity(it), name: CString::new(&*it.code.0).unwrap_or_default(), text }
     }
 }
 
@@ -237,7 +245,11 @@ fn line(it: &Diagnostic, count: u64) -> Value {
     let list = |all: Vec<Value>| Value::Array(all);
     json!({
         "code": it.code.0,
-        "severity": "error",
+        "severity": match severity(it) {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "info",
+        },
         "text": text.trim_end(),
         "count": count,
         "details": {
@@ -251,6 +263,14 @@ fn line(it: &Diagnostic, count: u64) -> Value {
             "no_fix": it.no_fix,
         },
     })
+}
+
+fn severity(it: &Diagnostic) -> Severity {
+    match it.severity {
+        lavascope_diag::Severity::Error => Severity::Error,
+        lavascope_diag::Severity::Warning | lavascope_diag::Severity::Performance => Severity::Warning,
+        lavascope_diag::Severity::Information => Severity::Note,
+    }
 }
 
 /// The end of a device was read.

@@ -154,7 +154,7 @@ settings! {
         aliases: [Key("syncval_shader_accesses_heuristic")],
     }
     possible: bool {
-        kind: Kind::Flag, default: "off", exists: false,
+        kind: Kind::Flag, default: "off", exists: true,
         help: "Report what may be a fault but is not certain to be one.",
         aliases: [],
     }

@@ -11,7 +11,7 @@ use lavascope_program::{
 use lavascope_state::{Gone, Source};
 
 use crate::engine::Live;
-use crate::window::{Kept, Submitted, Window};
+use crate::window::{Forgotten, Kept, Submitted, Window};
 
 pub(crate) struct Device {
     live: Live,
@@ -20,6 +20,8 @@ pub(crate) struct Device {
     pub(crate) window: Window,
     /// Submissions so far.
     submits: u64,
+    /// Objects that nothing speaks of any more.
+    pub(crate) forgotten: Vec<ObjectId>,
 }
 
 /// What things of a device are, and what they are called. Those that are gone stay as long as the window may ask.
@@ -30,6 +32,7 @@ pub(crate) struct Objects {
     pub(crate) passes: HashMap<RenderPassId, (ObjectId, RenderPass)>,
     pub(crate) semaphores: HashMap<SemaphoreId, ObjectId>,
     pub(crate) fences: HashMap<FenceId, ObjectId>,
+    command_buffers: HashMap<CommandBufferId, ObjectId>,
 }
 
 /// A command buffer, and whether the engine has it as it is now.
@@ -68,10 +71,12 @@ impl Device {
                 passes: HashMap::new(),
                 semaphores: HashMap::new(),
                 fences: HashMap::new(),
+                command_buffers: HashMap::new(),
             },
             recordings: HashMap::new(),
             window: Window::default(),
             submits: 0,
+            forgotten: Vec::new(),
         }
     }
 
@@ -107,6 +112,7 @@ impl Device {
         let buffer = CommandBuffer { is_secondary, commands: Vec::new() };
         let recorded = Arc::new(Recorded { object, buffer, marks: Vec::new() });
         self.recordings.insert(id, Recording { recorded, is_new: true });
+        self.objects.command_buffers.insert(id, object);
     }
 
     pub(crate) fn command(&mut self, id: CommandBufferId, command: Command, mark: Mark) {
@@ -140,17 +146,13 @@ impl Device {
         Some(self.recordings.get(&id)?.recorded.object)
     }
 
-    pub(crate) fn command_buffers(&self) -> impl Iterator<Item = ObjectId> {
-        self.recordings.values().map(|it| it.recorded.object)
-    }
-
     pub(crate) fn end(&mut self, gone: Gone) {
         self.live.end(gone);
         if let Gone::CommandBuffer(id) = gone {
             self.recordings.remove(&id);
         }
         if let Some(it) = self.window.push_end(gone) {
-            self.objects.forget(it);
+            self.forgotten.extend(self.objects.forget(it));
         }
     }
 
@@ -169,9 +171,14 @@ impl Device {
         let (index, found) = self.live.step(&step);
         let kept = Kept::new(index, self.submits, source, step, buffers);
         for it in self.window.push(kept) {
-            self.objects.forget(it);
+            self.forgotten.extend(self.objects.forget(it));
         }
         found
+    }
+
+    #[cfg(test)]
+    pub(crate) fn sizes(&self) -> (usize, usize) {
+        (self.objects.all().len(), self.live.numbers())
     }
 
     /// A command buffer as it is now, with all that it executes.
@@ -218,15 +225,24 @@ impl Recorded {
 
 impl Objects {
     /// The window knows no more of something that is gone.
-    fn forget(&mut self, it: crate::window::Forgotten) {
-        use crate::window::Forgotten;
+    fn forget(&mut self, it: Forgotten) -> Option<ObjectId> {
         match it {
-            Forgotten::Resource(id) => drop(self.resources.remove(&id)),
-            Forgotten::Other(Gone::RenderPass(id)) => drop(self.passes.remove(&id)),
-            Forgotten::Other(Gone::Semaphore(id)) => drop(self.semaphores.remove(&id)),
-            Forgotten::Other(Gone::Fence(id)) => drop(self.fences.remove(&id)),
-            // These have no name of their own here.
-            Forgotten::Other(Gone::Event(_) | Gone::CommandBuffer(_)) => {}
+            Forgotten::Resource(id) => self.resources.remove(&id).map(|it| it.0),
+            Forgotten::Other(Gone::RenderPass(id)) => self.passes.remove(&id).map(|it| it.0),
+            Forgotten::Other(Gone::Semaphore(id)) => self.semaphores.remove(&id),
+            Forgotten::Other(Gone::Fence(id)) => self.fences.remove(&id),
+            Forgotten::Other(Gone::CommandBuffer(id)) => self.command_buffers.remove(&id),
+            // Nobody asks for its name.
+            Forgotten::Other(Gone::Event(_)) => None,
         }
+    }
+
+    /// Everything that has a name.
+    pub(crate) fn all(&self) -> Vec<ObjectId> {
+        let mut all: Vec<ObjectId> = self.resources.values().map(|it| it.0).collect();
+        all.extend(self.passes.values().map(|it| it.0));
+        all.extend(self.queue_objects.values().chain(self.semaphores.values()).chain(self.fences.values()));
+        all.extend(self.command_buffers.values());
+        all
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use lavascope_abi::{ObjectId, cast};
+use lavascope_abi::{HandleType, ObjectId, cast};
 use lavascope_event::record::HEAD_SIZE;
-use lavascope_event::{Record, Titles};
+use lavascope_event::{Call, Record, Titles};
 use lavascope_program::{
     Command, CommandBufferId, EventId, FenceId, Queue, QueueId, RenderPass, RenderPassId, Resource, ResourceId,
     SemaphoreId, Step,
@@ -26,13 +26,21 @@ pub(crate) struct Devices {
 impl Devices {
     /// Takes in what the tracker has no word for: names, labels, and the numbers of commands.
     pub(crate) fn follow(&mut self, record: Record<'_>) {
-        self.titles.follow(record);
+        if is_about_ours(record) {
+            self.titles.follow(record);
+        }
         let name = record.command().desc().name;
         if name.starts_with("vkCmd") {
             *self.counts.entry(first_handle(record)).or_default() += 1;
         } else if name == "vkBeginCommandBuffer" {
             self.counts.insert(first_handle(record), 0);
         }
+    }
+
+    /// Objects that are remembered, and numbers that engines have.
+    #[cfg(test)]
+    pub(crate) fn sizes(&self) -> (usize, usize) {
+        self.devices.values().map(Device::sizes).fold((0, 0), |all, it| (all.0 + it.0, all.1 + it.1))
     }
 
     fn at(&mut self, at: Where) -> Option<&mut Device> {
@@ -46,8 +54,9 @@ impl Listener for Devices {
     }
 
     fn device_gone(&mut self, at: Where) {
-        for object in self.devices.remove(&at.device).iter().flat_map(Device::command_buffers) {
+        for object in self.devices.remove(&at.device).iter().flat_map(|it| it.objects.all()) {
             self.counts.remove(&object.raw());
+            self.titles.forget(object);
         }
     }
 
@@ -122,6 +131,7 @@ impl Listener for Devices {
         if !found.is_empty() {
             device.tell(at.device, &found, &self.titles, &mut self.causes);
         }
+        device.forgotten.drain(..).for_each(|it| self.titles.forget(it));
     }
 
     fn gone(&mut self, at: Where, gone: Gone) {
@@ -132,7 +142,28 @@ impl Listener for Devices {
             self.counts.remove(&object.raw());
         }
         device.end(gone);
+        device.forgotten.drain(..).for_each(|it| self.titles.forget(it));
     }
+}
+
+/// Whether a record may say something about what diagnostics name. Names of other things would only pile up.
+fn is_about_ours(record: Record<'_>) -> bool {
+    let object = match Call::of(record) {
+        Some(Call::SetDebugUtilsObjectNameEXT(it)) => it.p_name_info().map(|it| it.object_handle),
+        Some(Call::DebugMarkerSetObjectNameEXT(it)) => it.p_name_info().map(|it| it.object),
+        // Labels, and what has nothing to do with either.
+        _ => return true,
+    };
+    let ours = [
+        HandleType::Buffer,
+        HandleType::Image,
+        HandleType::RenderPass,
+        HandleType::Semaphore,
+        HandleType::Fence,
+        HandleType::CommandBuffer,
+        HandleType::Queue,
+    ];
+    object.and_then(ObjectId::from_raw).and_then(ObjectId::ty).is_some_and(|it| ours.contains(&it))
 }
 
 fn first_handle(record: Record<'_>) -> u64 {

@@ -60,6 +60,12 @@ impl Live {
         self.engine.set_command_buffer(number, CommandBuffer { commands, ..*buffer });
     }
 
+    #[cfg(test)]
+    pub(crate) fn numbers(&self) -> usize {
+        let Numbers { resources, passes, events, semaphores, fences, command_buffers } = &self.numbers;
+        [resources, passes, events, semaphores, fences, command_buffers].iter().map(|it| it.ids.len()).sum()
+    }
+
     pub(crate) fn end(&mut self, gone: Gone) {
         match gone {
             Gone::RenderPass(id) => drop(self.numbers.passes.remove(id.0)),

@@ -6,13 +6,13 @@ use std::collections::HashSet;
 use lavascope_abi::ObjectId;
 use lavascope_diag::{Code, Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
 use lavascope_event::Titles;
-use lavascope_program::{Found, Place, ResourceKind};
+use lavascope_program::{Certainty, Command, Found, Place, ResourceKind};
 use lavascope_sync::check;
 use lavascope_sync::explain::{Explainer, diagnose, region_text};
 
 use crate::causes::{Cause, Causes, Spot};
 use crate::device::Device;
-use crate::names::{LiveNames, recorded_text, step_text, title};
+use crate::names::{LiveNames, function_text, recorded_text, step_text, title};
 use crate::slice::Slice;
 use crate::window::Located;
 
@@ -97,7 +97,7 @@ impl Device {
         let is_image = matches!(self.objects.resources.get(&it.resource), Some((_, own)) if matches!(own.kind, ResourceKind::Image(_)));
         Diagnostic {
             code: Code(Cow::Owned(format!("SYNC-HAZARD-{}", it.kind.name()))),
-            severity: Severity::Error,
+            severity: self.severity(it),
             message: format!("{at}(): {kind} hazard detected on {resource}{}.{prior}", parts.join(", ")),
             places: vec![place("access", &it.at), place("prior access", &it.prior)],
             objects: vec![Object { kind: if is_image { "VkImage" } else { "VkBuffer" }, id: 0, name: None }],
@@ -109,11 +109,28 @@ impl Device {
         }
     }
 
+    /// What nobody followed is only as sure as the accesses that are known.
+    fn severity(&self, it: &Found) -> Severity {
+        let is_certain = |place: &Place| match self.window.locate(place).map(|it| it.recorded) {
+            None => false,
+            Some(None) => true,
+            Some(Some((recorded, index))) => match recorded.buffer.commands.get(index as usize) {
+                Some(Command::Action(all)) => {
+                    let own: Vec<_> = all.iter().filter(|own| own.resource == it.resource).collect();
+                    !own.is_empty() && own.iter().all(|it| it.certainty == Certainty::Certain)
+                }
+                _ => true,
+            },
+        };
+        if is_certain(&it.at) && is_certain(&it.prior) { Severity::Error } else { Severity::Warning }
+    }
+
     fn place_text(&self, it: &Located<'_>, titles: &Titles) -> String {
         let step = step_text(it.kept, &self.objects, titles);
         match it.recorded {
             Some((recorded, index)) => {
-                format!("{}, {step}: {}", recorded_text(recorded, index, titles), function(it))
+                let function = it.mark().map_or_else(|| function(it).to_owned(), function_text);
+                format!("{}, {step}: {function}", recorded_text(recorded, index, titles))
             }
             None => step,
         }

@@ -16,6 +16,8 @@ mod engine;
 mod explain;
 mod names;
 mod slice;
+#[cfg(test)]
+mod tests;
 mod translate;
 mod validator;
 mod window;

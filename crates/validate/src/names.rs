@@ -26,6 +26,12 @@ pub(crate) fn recorded_text(recorded: &Recorded, index: u32, titles: &Titles) ->
     }
 }
 
+/// `vkCmdDraw in Frame::Shadows`.
+pub(crate) fn function_text(mark: &Mark) -> String {
+    let name = mark.function.desc().name;
+    mark.labels.as_ref().map_or_else(|| name.to_owned(), |it| format!("{name} in {it}"))
+}
+
 /// `submit 4 on VkQueue#0`, or the call that something else is.
 pub(crate) fn step_text(kept: &Kept, objects: &Objects, titles: &Titles) -> String {
     match &kept.step {
@@ -147,7 +153,7 @@ impl Names for LiveNames<'_> {
     }
 
     fn source(&self, place: &Place) -> Option<String> {
-        Some(self.mark(place)?.function.desc().name.to_owned())
+        Some(function_text(self.mark(place)?))
     }
 
     fn debug_region(&self, place: &Place) -> Option<String> {

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use lavascope_base::nearest;
 use lavascope_diag::Code;
-use lavascope_program::HazardKind;
-use lavascope_sync::explain::{NEVER_EXECUTED, OVER_SYNCHRONIZATION};
+use lavascope_program::{FaultKind, HazardKind};
+use lavascope_sync::explain::{NEVER_EXECUTED, OVER_SYNCHRONIZATION, fault_code};
 
 /// What stands in front of the names of hazards, and may be left out.
-const PREFIXES: [&str; 2] = ["SYNC-HAZARD-", "SYNC-"];
+const PREFIXES: [&str; 3] = ["SYNC-HAZARD-", "SYNC-CONTENTS-", "SYNC-"];
 
 /// What there is to say about a code.
 #[derive(Clone)]
@@ -25,7 +25,7 @@ macro_rules! text {
     };
 }
 
-/// All pages: hazards in the order of their kinds, then the others.
+/// All pages: hazards in the order of their kinds, then faults of contents, then the others.
 pub(crate) fn pages() -> impl Iterator<Item = Page> {
     let hazard = |kind: HazardKind| Page {
         code: Code(Cow::Owned(format!("SYNC-HAZARD-{kind}"))),
@@ -38,7 +38,28 @@ pub(crate) fn pages() -> impl Iterator<Item = Page> {
         short: "OVER",
         text: text!("SYNC-OVER-SYNCHRONIZATION"),
     };
-    HazardKind::ALL.into_iter().map(hazard).chain([never, advice])
+    let fault = |kind: FaultKind, is_image| Page {
+        code: Code(Cow::Borrowed(fault_code(kind, is_image))),
+        short: kind.short(),
+        text: fault_text(kind, is_image),
+    };
+    let faults = FaultKind::ALL.into_iter().flat_map(move |kind| {
+        // Only a missing release has a code for buffers and another for images.
+        let images = [false, true].into_iter().take(if kind == FaultKind::AcquireWithoutRelease { 2 } else { 1 });
+        images.map(move |is_image| fault(kind, is_image))
+    });
+    HazardKind::ALL.into_iter().map(hazard).chain(faults).chain([never, advice])
+}
+
+fn fault_text(kind: FaultKind, is_image: bool) -> &'static str {
+    match kind {
+        FaultKind::AcquireWithoutRelease if is_image => text!("UNASSIGNED-VkImageMemoryBarrier-image-00004"),
+        FaultKind::AcquireWithoutRelease => text!("UNASSIGNED-VkBufferMemoryBarrier-buffer-00004"),
+        FaultKind::ReadWithoutAcquire => text!("SYNC-CONTENTS-READ-WITHOUT-ACQUIRE"),
+        FaultKind::ReadWithoutTransfer => text!("SYNC-CONTENTS-READ-WITHOUT-TRANSFER"),
+        FaultKind::WriteToPreserved => text!("SYNC-CONTENTS-WRITE-TO-PRESERVED"),
+        FaultKind::ReadNotPreserved => text!("SYNC-CONTENTS-READ-NOT-PRESERVED"),
+    }
 }
 
 fn hazard_text(kind: HazardKind) -> &'static str {
@@ -65,7 +86,7 @@ impl Page {
     fn is(&self, wanted: &Wanted) -> bool {
         match wanted {
             Wanted::Number(id) => self.code.message_id() == *id,
-            Wanted::Name(name) => name == bare(&self.code.0) || name == self.short,
+            Wanted::Name(name) => name.eq_ignore_ascii_case(bare(&self.code.0)) || name == self.short,
         }
     }
 }
@@ -132,8 +153,6 @@ mod tests {
                 code.replace('-', "_"),
                 bare(&code).to_owned(),
                 bare(&code).to_lowercase(),
-                page.short.to_owned(),
-                page.short.to_lowercase(),
                 id.to_string(),
                 id.cast_signed().to_string(),
                 format!("{id:#x}"),
@@ -141,6 +160,9 @@ mod tests {
             ];
             for name in names {
                 assert_eq!(find(&name).map(|it| it.code), Some(page.code.clone()), "{name}");
+            }
+            for short in [page.short.to_owned(), page.short.to_lowercase()] {
+                assert_eq!(find(&short).map(|it| it.short), Some(page.short), "{short}");
             }
         }
         for name in ["", "SYNC-HAZARD-", "RAWR", "0", "0xe4d96473", "99999999999", "-"] {

@@ -98,6 +98,67 @@ pub struct Found {
     pub region: Region,
 }
 
+/// What is wrong with the contents that an access finds, or leaves, although nothing races.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FaultKind {
+    /// A queue family acquires what was not released to it.
+    AcquireWithoutRelease,
+    /// Something is read between its release and its acquire.
+    ReadWithoutAcquire,
+    /// A queue family reads what another owns.
+    ReadWithoutTransfer,
+    /// A subpass writes to an attachment that it shall preserve.
+    WriteToPreserved,
+    /// A subpass reads an attachment that a subpass before it neither used nor preserved.
+    ReadNotPreserved,
+}
+
+impl FaultKind {
+    /// As scenarios spell it.
+    pub const fn short(self) -> &'static str {
+        match self {
+            FaultKind::AcquireWithoutRelease => "UNRELEASED",
+            FaultKind::ReadWithoutAcquire => "UNACQUIRED",
+            FaultKind::ReadWithoutTransfer => "UNOWNED",
+            FaultKind::WriteToPreserved => "PRESERVED",
+            FaultKind::ReadNotPreserved => "UNPRESERVED",
+        }
+    }
+
+    pub const ALL: [FaultKind; 5] = [
+        FaultKind::AcquireWithoutRelease,
+        FaultKind::ReadWithoutAcquire,
+        FaultKind::ReadWithoutTransfer,
+        FaultKind::WriteToPreserved,
+        FaultKind::ReadNotPreserved,
+    ];
+}
+
+/// An access, or an acquire, with contents that are undefined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub kind: FaultKind,
+    pub at: Place,
+    /// What made the contents so: a release, a use by another family, the beginning of a subpass. None if it is
+    /// missing that something happened.
+    pub prior: Option<Place>,
+    pub resource: ResourceId,
+    pub region: Region,
+}
+
+/// All that is wrong with a program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    pub hazards: Vec<Found>,
+    pub faults: Vec<Fault>,
+}
+
+impl From<Vec<Found>> for Findings {
+    fn from(hazards: Vec<Found>) -> Findings {
+        Findings { hazards, faults: Vec::new() }
+    }
+}
+
 impl fmt::Display for HazardKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

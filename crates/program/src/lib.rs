@@ -21,14 +21,14 @@ pub use command::{
     Access, Barrier, Certainty, Command, CommandBuffer, Dependency, Ownership, RasterOrder, Scope, SetEvent,
     WaitEvents, What,
 };
-pub use hazard::{At, Found, HazardKind, Place};
+pub use hazard::{At, Fault, FaultKind, Findings, Found, HazardKind, Place};
 pub use region::{Area, Components, ImageRegion, Region};
 pub use render_pass::{
     Attachment, AttachmentKind, AttachmentView, LoadOp, RenderPass, Rendering, RenderingAttachment, Resolve, StoreOp,
     Subpass, SubpassDependency,
 };
-pub use resource::{Binding, Image, Resource, ResourceKind, Tiling};
-pub use step::{Batch, Point, Signal, Step, Wait};
+pub use resource::{Binding, Image, Resource, ResourceKind, SubresourceLayout, Tiling};
+pub use step::{Batch, Point, Signal, SparseBind, SparsePart, Step, Wait};
 
 /// Newtypes over the place of a thing in its list.
 macro_rules! ids {

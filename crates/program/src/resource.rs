@@ -1,5 +1,7 @@
 //! Buffers and images, and the memory behind them.
 
+use std::sync::Arc;
+
 use lavascope_abi::Format;
 
 use crate::MemoryId;
@@ -9,6 +11,17 @@ pub struct Resource {
     pub kind: ResourceKind,
     /// None: memory of its own that nothing else shares.
     pub binding: Option<Binding>,
+    /// `VK_SHARING_MODE_EXCLUSIVE`: one queue family owns each part of it.
+    pub is_exclusive: bool,
+    /// Its memory is given to it, and taken from it, by `Step::BindSparse`; what has none accesses nothing.
+    pub is_sparse: bool,
+}
+
+impl Resource {
+    /// One that all queue families share.
+    pub fn new(kind: ResourceKind, binding: Option<Binding>) -> Resource {
+        Resource { kind, binding, is_exclusive: false, is_sparse: false }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +40,7 @@ pub struct Binding {
 }
 
 /// An image; two with equal values, `alias` and the same binding are compatible aliases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     pub format: Format,
     /// Width, height, depth of the first mip level.
@@ -39,14 +52,35 @@ pub struct Image {
     pub alias: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tiling {
     Optimal,
-    /// Bytes from the beginning of the image, one subresource after the other: mips within layers.
+    /// Bytes from the beginning of the image, one subresource after the other: mips within layers, layers within
+    /// aspects.
     Linear,
+    /// Bytes as the driver or the application says: for each aspect, and in it for each mip level. What lies between
+    /// rows belongs to nobody.
+    Pitched(Arc<[SubresourceLayout]>),
+}
+
+/// `VkSubresourceLayout` of the first layer of a mip level, in bytes from the beginning of the image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SubresourceLayout {
+    pub offset: u64,
+    pub row_pitch: u64,
+    pub depth_pitch: u64,
+    pub array_pitch: u64,
 }
 
 impl Image {
+    /// Whether its texels lie at known bytes.
+    pub fn is_linear(&self) -> bool {
+        match self.tiling {
+            Tiling::Optimal => false,
+            Tiling::Linear | Tiling::Pitched(_) => true,
+        }
+    }
+
     /// The extent of a mip level, at least one texel each way.
     pub fn extent_of_mip(&self, mip: u32) -> [u32; 3] {
         self.extent.map(|it| (it >> mip.min(31)).max(1))

@@ -1,6 +1,6 @@
 //! What the host does: submissions, waits, and accesses of its own.
 
-use crate::{CommandBufferId, EventId, FenceId, QueueId, Region, ResourceId, SemaphoreId};
+use crate::{CommandBufferId, EventId, FenceId, ImageRegion, MemoryId, QueueId, Region, ResourceId, SemaphoreId};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
@@ -36,8 +36,36 @@ pub enum Step {
         waits: Vec<SemaphoreId>,
         images: Vec<ResourceId>,
     },
+    /// `vkQueueBindSparse`: waits for all of the semaphores, changes where sparse resources lie, and signals. Commands of
+    /// the queue are ordered with it by semaphores only.
+    BindSparse {
+        queue: QueueId,
+        waits: Vec<Point>,
+        binds: Vec<SparseBind>,
+        signals: Vec<Point>,
+        fence: Option<FenceId>,
+    },
     /// Nothing uses the resource any more; its memory may be another's.
     Destroy(ResourceId),
+}
+
+/// A part of a sparse resource that gets memory, or loses it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SparseBind {
+    pub resource: ResourceId,
+    pub part: SparsePart,
+    /// Bytes of memory that belong to the part.
+    pub size: u64,
+    /// The memory, and the offset in it; none: the part loses its memory.
+    pub memory: Option<(MemoryId, u64)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SparsePart {
+    /// From a byte of a buffer, or of the opaque memory of an image.
+    Bytes(u64),
+    /// Texels of an image: whole sparse blocks.
+    Texels(ImageRegion),
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

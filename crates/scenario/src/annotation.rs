@@ -1,11 +1,12 @@
 //! Annotations: `# ^ KIND OBJECT after LABEL` under the operand they are about.
 
-use lavascope_program::{HazardKind, ImageRegion, Region};
+use lavascope_program::{Area, FaultKind, Image, ImageRegion, Region, Resource, ResourceKind};
 
 use crate::builder::{Builder, Operand, Statement};
 use crate::error::{Result, ScenarioError};
 use crate::lex::{Cursor, Token, tokens};
-use crate::{Expectation, Site, region};
+use crate::words::format_desc;
+use crate::{Expectation, Kind, Site, region};
 
 /// A line that begins with `#` behind the header.
 pub(crate) struct Comment<'a> {
@@ -78,12 +79,19 @@ fn annotation(builder: &Builder, comment: &Comment, caret: usize, is_known_gap: 
     let kind = kind(&mut cursor)?;
     let object_column = cursor.column();
     let (resource, region) = region::parse(builder, &mut cursor)?;
-    cursor.expect("after")?;
     let (statement, operand) = place(builder, &cursor, last, column)?;
-    let after = after(builder, &mut cursor, statement.site)?;
+    let after = match kind {
+        // Nothing came first: that is what is wrong.
+        Kind::Fault(FaultKind::AcquireWithoutRelease) => None,
+        Kind::Hazard(_) | Kind::Fault(_) => {
+            cursor.expect("after")?;
+            Some(after(builder, &mut cursor, statement.site)?)
+        }
+    };
     cursor.end()?;
     if let Some((_, operand)) = operand {
-        let is_same = operand.resource == resource && contains(&operand.region, &region);
+        let whole = &builder.program.resources[resource.0 as usize];
+        let is_same = operand.resource == resource && contains(whole, &operand.region, &region);
         if !is_same {
             let message = "this is no part of the operand that the `^` points at".to_owned();
             return Err(cursor.error_at(object_column, message));
@@ -94,10 +102,10 @@ fn annotation(builder: &Builder, comment: &Comment, caret: usize, is_known_gap: 
     Ok(Expectation { line, column, kind, resource, region, site, after, operand, extra: Vec::new(), is_known_gap })
 }
 
-fn kind(cursor: &mut Cursor) -> Result<HazardKind> {
+fn kind(cursor: &mut Cursor) -> Result<Kind> {
     let token = cursor.word("a kind of hazard")?;
-    let found = HazardKind::ALL.into_iter().find(|it| it.short() == token.text);
-    found.ok_or_else(|| cursor.unknown(token, "kind of hazard", HazardKind::ALL.iter().map(|it| it.short())))
+    let found = Kind::all().find(|it| it.short() == token.text);
+    found.ok_or_else(|| cursor.unknown(token, "kind of hazard", Kind::all().map(Kind::short)))
 }
 
 type Placed<'a> = (&'a Statement, Option<(u32, &'a Operand)>);
@@ -148,27 +156,33 @@ fn find_label(builder: &Builder, cursor: &Cursor, token: Token, fits: impl Fn(&S
     found.map(|it| *it.0).ok_or_else(|| cursor.unknown(token, "label here", names))
 }
 
-pub(crate) fn contains(outer: &Region, inner: &Region) -> bool {
-    match (outer, inner) {
-        (Region::Buffer(outer), Region::Buffer(inner)) => outer.start <= inner.start && inner.end <= outer.end,
-        (Region::Image(outer), Region::Image(inner)) => image_contains(outer, inner),
-        (Region::Buffer(_), Region::Image(_)) | (Region::Image(_), Region::Buffer(_)) => false,
+pub(crate) fn contains(resource: &Resource, outer: &Region, inner: &Region) -> bool {
+    match (outer, inner, &resource.kind) {
+        (Region::Buffer(outer), Region::Buffer(inner), _) => outer.start <= inner.start && inner.end <= outer.end,
+        (Region::Image(outer), Region::Image(inner), ResourceKind::Image(image)) => image_contains(image, outer, inner),
+        _ => false,
     }
 }
 
-fn image_contains(outer: &ImageRegion, inner: &ImageRegion) -> bool {
+fn image_contains(image: &Image, outer: &ImageRegion, inner: &ImageRegion) -> bool {
+    const COLOR: u32 = 0x1;
+    const PLANES: u32 = 0x70;
     let within = |a: &std::ops::Range<u32>, b: &std::ops::Range<u32>| a.start <= b.start && b.end <= a.end;
+    // Color is all planes, whose texels are others.
+    let has_planes = outer.aspects & COLOR != 0 && inner.aspects & PLANES != 0;
+    let aspects = if has_planes { outer.aspects | PLANES } else { outer.aspects };
     let area = match (&outer.area, &inner.area) {
         (None, _) => true,
         // The area may be the whole level; the judge compares exactly.
         (Some(_), None) => true,
+        (Some(_), Some(_)) if has_planes => true,
         (Some(outer), Some(inner)) => (0..3).all(|axis| {
-            let end = |it: &lavascope_program::Area| u64::from(it.offset[axis]) + u64::from(it.extent[axis]);
-            outer.offset[axis] <= inner.offset[axis] && end(inner) <= end(outer)
+            // Blocks are touched as a whole.
+            let block = u64::from(format_desc(image.format).map_or(1, |it| it.block_extent[axis]).max(1));
+            let end = |it: &Area| u64::from(it.offset[axis]) + u64::from(it.extent[axis]);
+            let start = u64::from(outer.offset[axis]) / block * block;
+            start <= u64::from(inner.offset[axis]) && end(inner) <= end(outer).next_multiple_of(block)
         }),
     };
-    inner.aspects & !outer.aspects == 0
-        && within(&outer.mips, &inner.mips)
-        && within(&outer.layers, &inner.layers)
-        && area
+    inner.aspects & !aspects == 0 && within(&outer.mips, &inner.mips) && within(&outer.layers, &inner.layers) && area
 }

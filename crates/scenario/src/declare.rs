@@ -3,12 +3,12 @@
 use lavascope_abi::Format;
 use lavascope_program::{Attachment, AttachmentKind, Binding, EventId, FenceId, Image, LoadOp, MemoryId, Queue};
 use lavascope_program::{QueueId, RenderPass, RenderPassId, Resource, ResourceId, ResourceKind, SemaphoreId, StoreOp};
-use lavascope_program::{Subpass, SubpassDependency, Tiling};
+use lavascope_program::{Subpass, SubpassDependency, SubresourceLayout, Tiling};
 
 use crate::builder::{Builder, Named};
 use crate::error::Result;
 use crate::lex::{Cursor, Token};
-use crate::region::image_size;
+use crate::region::{image_size, levels};
 use crate::scope::parse_scope;
 use crate::words::{QUEUE_WORDS, format_of, format_words, layout_of, layout_words};
 use crate::{Memory, Semaphore};
@@ -56,30 +56,79 @@ fn buffers(builder: &mut Builder, cursor: &mut Cursor) -> Result<()> {
     if size == 0 {
         return Err(cursor.error_at(column, "a buffer has at least one byte".to_owned()));
     }
-    let binding = binding(builder, cursor, size)?;
-    add_resources(builder, cursor, names, Resource { kind: ResourceKind::Buffer { size }, binding })
+    let is_exclusive = cursor.take("exclusive");
+    let is_sparse = cursor.take("sparse");
+    let binding = if is_sparse { None } else { binding(builder, cursor, size)? };
+    let resource = Resource { is_exclusive, is_sparse, ..Resource::new(ResourceKind::Buffer { size }, binding) };
+    add_resources(builder, cursor, names, resource)
 }
 
 fn images(builder: &mut Builder, cursor: &mut Cursor) -> Result<()> {
     let names = name_list(cursor, "the name of an image")?;
     let extent = extent(cursor)?;
     let mut image = Image { format: FORMAT, extent, mips: 1, layers: 1, tiling: Tiling::Optimal, alias: false };
+    let (mut is_exclusive, mut is_sparse) = (false, false);
     while cursor.next_is_word() && !cursor.is("at") {
         let token = cursor.word("a property")?;
         match token.text {
-            "linear" => image.tiling = Tiling::Linear,
+            "linear" => image.tiling = linear(cursor)?,
             "alias" => image.alias = true,
+            "exclusive" => is_exclusive = true,
+            "sparse" => is_sparse = true,
             "mips" => image.mips = count(cursor, 32)?,
             "layers" => image.layers = count(cursor, 65536)?,
             "format" => image.format = format(cursor)?,
             _ => {
-                let words = ["format", "mips", "layers", "linear", "alias", "at"];
+                let words = ["format", "mips", "layers", "linear", "alias", "exclusive", "sparse", "at"];
                 return Err(cursor.unknown(token, "property of an image", words.into_iter()));
             }
         }
     }
-    let binding = binding(builder, cursor, image_size(&image))?;
-    add_resources(builder, cursor, names, Resource { kind: ResourceKind::Image(image), binding })
+    check_layouts(cursor, &image)?;
+    let binding = if is_sparse { None } else { binding(builder, cursor, image_size(&image))? };
+    let resource = Resource { is_exclusive, is_sparse, ..Resource::new(ResourceKind::Image(image), binding) };
+    add_resources(builder, cursor, names, resource)
+}
+
+/// Nothing, or where each level of each plane lies: `(offset=64 row=256 slice=4096 layer=4096)`.
+fn linear(cursor: &mut Cursor) -> Result<Tiling> {
+    let mut layouts = Vec::new();
+    while cursor.take("(") {
+        let mut made = SubresourceLayout { offset: 0, row_pitch: 0, depth_pitch: 0, array_pitch: 0 };
+        while !cursor.take(")") {
+            let token = cursor.word("a pitch or `)`")?;
+            let place = match token.text {
+                "offset" => &mut made.offset,
+                "row" => &mut made.row_pitch,
+                "slice" => &mut made.depth_pitch,
+                "layer" => &mut made.array_pitch,
+                _ => return Err(cursor.unknown(token, "pitch", ["offset", "row", "slice", "layer"].into_iter())),
+            };
+            cursor.expect("=")?;
+            *place = u64::from(cursor.number32("a number of bytes")?);
+        }
+        layouts.push(made);
+    }
+    Ok(if layouts.is_empty() { Tiling::Linear } else { Tiling::Pitched(layouts.into()) })
+}
+
+/// Every level has a layout, and no row lies over another.
+fn check_layouts(cursor: &Cursor, image: &Image) -> Result<()> {
+    let Tiling::Pitched(layouts) = &image.tiling else { return Ok(()) };
+    let error = |message: String| Err(cursor.error_at(cursor.column(), message));
+    let levels = levels(image);
+    if layouts.len() != levels.len() {
+        return error(format!("one `(..)` for each level of each plane is wanted: {}", levels.len()));
+    }
+    for (it, [width, height, depth]) in layouts.iter().zip(levels) {
+        let is_bad = height > 1 && it.row_pitch < width
+            || depth > 1 && it.depth_pitch < it.row_pitch * (height - 1) + width
+            || image.layers > 1 && it.array_pitch == 0;
+        if is_bad {
+            return error(format!("rows lie over each other: `row` is at least {width}, `slice` and `layer` more"));
+        }
+    }
+    Ok(())
 }
 
 fn count(cursor: &mut Cursor, max: u32) -> Result<u32> {

@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-use lavascope_program::{Area, Command, Found, HazardKind, Image, ImageRegion, Place, Program, Region};
-use lavascope_program::{ResourceKind, Step};
+use lavascope_program::{Area, Command, Fault, FaultKind, Findings, Found, HazardKind, Image, ImageRegion, Place};
+use lavascope_program::{Program, Region, Resource, ResourceId, ResourceKind, Step};
 
 use crate::annotation::contains;
 use crate::builder::{Statement, Usage};
 use crate::parse::statements;
 use crate::print::{label, print};
 use crate::region::{Bytes, text as region_text};
-use crate::{Expectation, Scenario, Site, Variation};
+use crate::{Expectation, Kind, Scenario, Site, Variation};
 
 /// How what was found differs from what is expected.
 #[derive(Clone, Debug)]
@@ -21,20 +21,25 @@ pub struct Mismatch {
     pub faults: Vec<String>,
 }
 
-/// Compares as sets: kind, object, range, earlier event and operand.
+/// Compares as sets: kind, object, range, earlier event and operand. For whoever finds hazards only.
 pub fn judge(scenario: &Scenario, found: &[Found]) -> Result<(), Mismatch> {
+    judge_all(scenario, &found.to_vec().into())
+}
+
+/// The same with faults.
+pub fn judge_all(scenario: &Scenario, found: &Findings) -> Result<(), Mismatch> {
     judge_places(scenario, &scenario.program, Some, found)
 }
 
 /// The same for a program that says the scenario in another way.
-pub(crate) fn judge_variation(scenario: &Scenario, variation: &Variation, found: &[Found]) -> Result<(), Mismatch> {
+pub(crate) fn judge_variation(scenario: &Scenario, variation: &Variation, found: &Findings) -> Result<(), Mismatch> {
     let origin = |step: u32| variation.steps.get(step as usize).copied();
     judge_places(scenario, &variation.program, origin, found)
 }
 
 /// The scenario with what was found instead of what is expected, and labels where they are needed.
 pub fn annotate(scenario: &Scenario, found: &[Found]) -> Scenario {
-    let (actual, _) = expectations(scenario, &scenario.program, Some, found);
+    let (actual, _) = expectations(scenario, &scenario.program, Some, &found.to_vec().into());
     annotated(scenario, actual)
 }
 
@@ -42,7 +47,7 @@ fn judge_places(
     scenario: &Scenario,
     program: &Program,
     origin: impl Fn(u32) -> Option<u32>,
-    found: &[Found],
+    found: &Findings,
 ) -> Result<(), Mismatch> {
     let (actual, lost) = expectations(scenario, program, origin, found);
     let mut faults: Vec<String> = lost.iter().map(|it| format!("found where nothing is: {it:?}")).collect();
@@ -73,10 +78,9 @@ fn annotated(scenario: &Scenario, actual: Vec<Expectation>) -> Scenario {
     let mut made = scenario.clone();
     for expected in &actual {
         let fresh = |names: &[&String]| (0..).map(|it| format!("op{it}")).find(|it| !names.contains(&it));
-        if !made.labels.contains_key(&expected.after) {
-            let name = fresh(&made.labels.values().collect::<Vec<_>>()).expect("there are enough numbers");
-            made.labels.insert(expected.after, name);
-        }
+        let Some(after) = expected.after.filter(|it| !made.labels.contains_key(it)) else { continue };
+        let name = fresh(&made.labels.values().collect::<Vec<_>>()).expect("there are enough numbers");
+        made.labels.insert(after, name);
     }
     made.header.is_clean = actual.is_empty();
     made.expectations = actual;
@@ -92,7 +96,8 @@ fn say(scenario: &Scenario, it: &Expectation) -> String {
         }
         Site::Step(step) => format!("step {step}"),
     };
-    format!("{} {object} after {} at {place}", it.kind.short(), label(scenario, it.site, it.after))
+    let after = it.after.map_or(String::new(), |after| format!(" after {}", label(scenario, it.site, after)));
+    format!("{} {object}{after} at {place}", it.kind.short())
 }
 
 fn same(scenario: &Scenario, a: &Expectation, b: &Expectation) -> bool {
@@ -109,31 +114,58 @@ fn expectations(
     scenario: &Scenario,
     program: &Program,
     origin: impl Fn(u32) -> Option<u32>,
-    found: &[Found],
-) -> (Vec<Expectation>, Vec<Found>) {
+    found: &Findings,
+) -> (Vec<Expectation>, Vec<One>) {
     let bare = print(&Scenario { expectations: Vec::new(), ..scenario.clone() });
     let places = statements(&bare[body_start(&bare)..]).unwrap_or_default();
     let mut made: Vec<Expectation> = Vec::new();
     let mut lost = Vec::new();
-    for one in found {
+    let hazards = found.hazards.iter().map(One::of_hazard);
+    for one in hazards.chain(found.faults.iter().map(One::of_fault)) {
         let site = |place: &Place| site_of(program, place, &origin);
         let is_known = (one.resource.0 as usize) < scenario.program.resources.len();
-        match (site(&one.at), site(&one.prior)) {
-            (Some(at), Some(prior)) if is_known => made.push(expectation(scenario, &places, one, at, prior)),
-            _ => lost.push(one.clone()),
+        let prior = one.prior.as_ref().map(site);
+        match (site(&one.at), prior) {
+            (Some(at), None | Some(Some(_))) if is_known => {
+                made.push(expectation(scenario, &places, &one, at, prior.flatten()));
+            }
+            _ => lost.push(one),
         }
     }
     (merge(made), lost)
+}
+
+/// What was found, of either sort.
+#[derive(Debug)]
+pub(crate) struct One {
+    kind: Kind,
+    pub(crate) at: Place,
+    prior: Option<Place>,
+    pub(crate) resource: ResourceId,
+    pub(crate) region: Region,
+}
+
+impl One {
+    pub(crate) fn of_hazard(it: &Found) -> One {
+        let Found { kind, at, prior, resource, region } = it.clone();
+        One { kind: Kind::Hazard(kind), at, prior: Some(prior), resource, region }
+    }
+
+    pub(crate) fn of_fault(it: &Fault) -> One {
+        let Fault { kind, at, prior, resource, region } = it.clone();
+        One { kind: Kind::Fault(kind), at, prior, resource, region }
+    }
 }
 
 fn body_start(text: &str) -> usize {
     text.lines().take_while(|it| it.starts_with('#')).map(|it| it.len() + 1).sum()
 }
 
-fn expectation(scenario: &Scenario, places: &[Statement], found: &Found, site: Site, after: Site) -> Expectation {
+fn expectation(scenario: &Scenario, places: &[Statement], found: &One, site: Site, after: Option<Site>) -> Expectation {
     let region = normalize(&scenario.program, found.resource.0, &found.region);
     let statement = places.iter().find(|it| it.site == site);
-    let operand = statement.and_then(|it| operand(it, found, &region));
+    let resource = &scenario.program.resources[found.resource.0 as usize];
+    let operand = statement.and_then(|it| operand(it, resource, found, &region));
     Expectation {
         line: 0,
         column: 0,
@@ -149,21 +181,32 @@ fn expectation(scenario: &Scenario, places: &[Statement], found: &Found, site: S
 }
 
 /// The operand that the access was made through.
-pub(crate) fn operand(statement: &Statement, found: &Found, region: &Region) -> Option<u32> {
-    let usage = match found.kind {
-        HazardKind::ReadAfterWrite | HazardKind::ReadRacingWrite | HazardKind::ReadAfterPresent => Usage::Read,
-        HazardKind::WriteAfterRead
-        | HazardKind::WriteAfterWrite
-        | HazardKind::WriteRacingRead
-        | HazardKind::WriteRacingWrite
-        | HazardKind::WriteAfterPresent => Usage::Write,
-        HazardKind::PresentAfterRead | HazardKind::PresentAfterWrite => Usage::Any,
-    };
+pub(crate) fn operand(statement: &Statement, resource: &Resource, found: &One, region: &Region) -> Option<u32> {
+    let usage = usage(found.kind);
     let all = || statement.operands.iter().enumerate().filter(|it| it.1.resource == found.resource);
     let fitting = || all().filter(|it| it.1.usage == usage || it.1.usage == Usage::Any || usage == Usage::Any);
-    let best =
-        fitting().find(|it| contains(&it.1.region, region)).or_else(|| fitting().next()).or_else(|| all().next());
+    let exact = fitting().find(|it| contains(resource, &it.1.region, region));
+    let best = exact.or_else(|| fitting().next()).or_else(|| all().next());
     best.map(|it| it.0 as u32)
+}
+
+fn usage(kind: Kind) -> Usage {
+    match kind {
+        Kind::Hazard(kind) => match kind {
+            HazardKind::ReadAfterWrite | HazardKind::ReadRacingWrite | HazardKind::ReadAfterPresent => Usage::Read,
+            HazardKind::WriteAfterRead
+            | HazardKind::WriteAfterWrite
+            | HazardKind::WriteRacingRead
+            | HazardKind::WriteRacingWrite
+            | HazardKind::WriteAfterPresent => Usage::Write,
+            HazardKind::PresentAfterRead | HazardKind::PresentAfterWrite => Usage::Any,
+        },
+        Kind::Fault(kind) => match kind {
+            FaultKind::AcquireWithoutRelease => Usage::Any,
+            FaultKind::ReadWithoutAcquire | FaultKind::ReadWithoutTransfer | FaultKind::ReadNotPreserved => Usage::Read,
+            FaultKind::WriteToPreserved => Usage::Write,
+        },
+    }
 }
 
 /// Where a place is written.

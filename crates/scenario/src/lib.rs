@@ -34,10 +34,10 @@ mod words;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use lavascope_program::{HazardKind, Program, Region, ResourceId};
+use lavascope_program::{FaultKind, HazardKind, Program, Region, ResourceId};
 
 pub use error::ScenarioError;
-pub use judge::{Mismatch, annotate, judge};
+pub use judge::{Mismatch, annotate, judge, judge_all};
 pub use parse::parse;
 pub use print::print;
 pub use run::{Failure, Outcome, run};
@@ -115,26 +115,46 @@ pub struct Thread {
     pub steps: Range<u32>,
 }
 
-/// A hazard that must be found, as an annotation says it.
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    Hazard(HazardKind),
+    Fault(FaultKind),
+}
+
+/// A hazard or fault that must be found, as an annotation says it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expectation {
     /// Of the annotation; zero where no text was parsed.
     pub line: u32,
     /// Of the operand.
     pub column: u32,
-    pub kind: HazardKind,
+    pub kind: Kind,
     pub resource: ResourceId,
     pub region: Region,
     /// Where the access is.
     pub site: Site,
-    /// Where the access is that it conflicts with.
-    pub after: Site,
+    /// Where the access is that it conflicts with, or what made contents undefined.
+    pub after: Option<Site>,
     /// The number of the operand in its statement; none where the statement does not name what it accesses.
     pub operand: Option<u32>,
     /// `have:` and `need:` lines, for people.
     pub extra: Vec<String>,
     /// `#?`: should be found and is not.
     pub is_known_gap: bool,
+}
+
+impl Kind {
+    pub fn short(self) -> &'static str {
+        match self {
+            Kind::Hazard(it) => it.short(),
+            Kind::Fault(it) => it.short(),
+        }
+    }
+
+    pub(crate) fn all() -> impl Iterator<Item = Kind> + Clone {
+        HazardKind::ALL.into_iter().map(Kind::Hazard).chain(FaultKind::ALL.into_iter().map(Kind::Fault))
+    }
 }
 
 impl Vary {

@@ -2,7 +2,9 @@
 //!
 //! In barriers of version 1 the stages of single dependencies mean nothing; those of the command are read back for them.
 
-use lavascope_program::{Attachment, Program, Queue, RenderPass, Resource, ResourceKind, Step, Subpass, Tiling};
+use lavascope_program::{
+    Attachment, Program, Queue, RenderPass, Resource, ResourceKind, Step, Subpass, SubresourceLayout, Tiling,
+};
 
 use crate::builder::Statement;
 use crate::declare::{
@@ -72,8 +74,8 @@ fn annotation(scenario: &Scenario, caret: u32, statement: u32, expected: &Expect
     let at = expected.resource.0 as usize;
     let resource = &scenario.program.resources[at];
     let object = region::text(&scenario.names.resources[at], resource, &expected.region, Bytes::Always);
-    let after = label(scenario, expected.site, expected.after);
-    let mut text = format!("{start}{pad}^ {} {object} after {after}\n", expected.kind.short());
+    let after = expected.after.map_or(String::new(), |it| format!(" after {}", label(scenario, expected.site, it)));
+    let mut text = format!("{start}{pad}^ {} {object}{after}\n", expected.kind.short());
     for extra in &expected.extra {
         text.push_str(&format!("{start}{pad}  {extra}\n"));
     }
@@ -221,15 +223,19 @@ fn resource_text(names: &Names, resource: &Resource) -> String {
                     text = format!("{text} {word}={count}");
                 }
             }
-            if image.tiling == Tiling::Linear {
-                text.push_str(" linear");
-            }
+            text.push_str(&tiling(&image.tiling));
             if image.alias {
                 text.push_str(" alias");
             }
             (text, image_size(image))
         }
     };
+    if resource.is_exclusive {
+        text.push_str(" exclusive");
+    }
+    if resource.is_sparse {
+        text.push_str(" sparse");
+    }
     if let Some(binding) = &resource.binding {
         text = format!("{text} at {}+{}", names.memories[binding.memory.0 as usize].name, binding.offset);
         if binding.size != own_size {
@@ -237,6 +243,22 @@ fn resource_text(names: &Names, resource: &Resource) -> String {
         }
     }
     text
+}
+
+fn tiling(tiling: &Tiling) -> String {
+    let layouts = match tiling {
+        Tiling::Optimal => return String::new(),
+        Tiling::Linear => return " linear".to_owned(),
+        Tiling::Pitched(layouts) => layouts,
+    };
+    let layout = |it: &SubresourceLayout| {
+        let parts =
+            [("offset", it.offset), ("row", it.row_pitch), ("slice", it.depth_pitch), ("layer", it.array_pitch)];
+        let texts: Vec<String> =
+            parts.iter().filter(|it| it.1 != 0 || it.0 == "row").map(|it| format!("{}={}", it.0, it.1)).collect();
+        format!(" ({})", texts.join(" "))
+    };
+    format!(" linear{}", layouts.iter().map(layout).collect::<String>())
 }
 
 fn queues(names: &[String], queues: &[Queue]) -> String {
@@ -351,9 +373,13 @@ impl Names {
 }
 
 fn memories(program: &Program) -> Vec<Memory> {
-    let bindings = || program.resources.iter().filter_map(|it| it.binding);
-    let count = bindings().map(|it| it.memory.0 + 1).max().unwrap_or(0);
-    let end = |memory: u32| bindings().filter(|it| it.memory.0 == memory).map(|it| it.offset + it.size).max();
+    let own = program.resources.iter().filter_map(|it| it.binding).map(|it| (it.memory.0, it.offset + it.size));
+    let binds =
+        program.steps.iter().flat_map(|it| if let Step::BindSparse { binds, .. } = it { &binds[..] } else { &[] });
+    let sparse = binds.filter_map(|it| it.memory.map(|(memory, offset)| (memory.0, offset + it.size)));
+    let ends: Vec<(u32, u64)> = own.chain(sparse).collect();
+    let count = ends.iter().map(|it| it.0 + 1).max().unwrap_or(0);
+    let end = |memory: u32| ends.iter().filter(|it| it.0 == memory).map(|it| it.1).max();
     (0..count).map(|it| Memory { name: format!("m{it}"), size: end(it).unwrap_or(0) }).collect()
 }
 
@@ -367,6 +393,7 @@ fn timelines(program: &Program) -> Vec<u32> {
                 .collect(),
             Step::WaitSemaphores(points) => points.clone(),
             Step::SignalSemaphore(point) => vec![*point],
+            Step::BindSparse { waits, signals, .. } => waits.iter().chain(signals).copied().collect(),
             _ => Vec::new(),
         };
         found.extend(points.iter().filter(|it| it.value.is_some()).map(|it| it.semaphore.0));

@@ -3,7 +3,8 @@
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_program::WaitEvents;
 use lavascope_program::{Access, AttachmentKind, AttachmentView, Barrier, Batch, Command, LoadOp, Point, Program};
-use lavascope_program::{RasterOrder, Region, Rendering, RenderingAttachment, ResourceKind, SetEvent, Step, StoreOp};
+use lavascope_program::{RasterOrder, Region, Rendering, RenderingAttachment, ResourceKind, SetEvent, SparseBind};
+use lavascope_program::{SparsePart, Step, StoreOp};
 
 use crate::Names;
 use crate::command::{CLAUSES, RENDERING_KINDS, whole_area};
@@ -207,7 +208,42 @@ impl Named<'_> {
                 let text = spaced(&format!("{} present", queue(on)), &list(images, resource));
                 if waits.is_empty() { text } else { format!("{text} wait {}", list(waits, semaphore)) }
             }
+            Step::BindSparse { queue: on, waits, binds, signals, fence: with } => {
+                let binds = binds.iter().map(|it| self.sparse_bind(it)).collect::<Vec<_>>().join(", ");
+                let points = |word: &str, all: &[Point], sign: &str| match all {
+                    [] => String::new(),
+                    all => {
+                        let all: Vec<String> = all.iter().map(|it| self.point(it, sign)).collect();
+                        format!(" {word} {}", all.join(", "))
+                    }
+                };
+                let with = with.map_or(String::new(), |it| format!(" fence {}", fence(&it)));
+                let (waits, signals) = (points("wait", waits, ">="), points("signal", signals, "="));
+                format!("{} bind {binds}{waits}{signals}{with}", queue(on))
+            }
             Step::Destroy(it) => format!("destroy {}", resource(it)),
+        }
+    }
+
+    fn sparse_bind(self, it: &SparseBind) -> String {
+        let is_buffer = matches!(self.program.resources[it.resource.0 as usize].kind, ResourceKind::Buffer { .. });
+        let (part, size) = match &it.part {
+            SparsePart::Bytes(start) if is_buffer => {
+                (self.part(it.resource, &Region::Buffer(*start..start + it.size)), String::new())
+            }
+            SparsePart::Bytes(start) => {
+                let name = &self.names.resources[it.resource.0 as usize];
+                (format!("opaque {name}[{start}..{}]", start + it.size), String::new())
+            }
+            SparsePart::Texels(part) => {
+                (self.part(it.resource, &Region::Image(part.clone())), format!(" size={}", it.size))
+            }
+        };
+        match it.memory {
+            None => format!("{part} to nothing"),
+            Some((memory, offset)) => {
+                format!("{part} to {}+{offset}{size}", self.names.memories[memory.0 as usize].name)
+            }
         }
     }
 
@@ -281,7 +317,8 @@ fn shader_verb(accesses: &[Access]) -> &'static str {
     let all = accesses.iter().fold(0, |all, it| all | it.stage);
     if all & compute != 0 && all & !(compute | beside) == 0 {
         "dispatch"
-    } else if all != 0 && all & !graphics_stages() == 0 {
+    } else if all & !graphics_stages() == 0 && (all != 0 || accesses.is_empty()) {
+        // A draw that touches nothing stands for all commands that do not.
         "draw"
     } else {
         "access"

@@ -3,7 +3,9 @@
 use std::fmt::Write;
 use std::ops::Range;
 
+use lavascope_abi::desc::{FormatDesc, FormatPlane};
 use lavascope_program::{Area, Components, Image, ImageRegion, Region, Resource, ResourceId, ResourceKind};
+use lavascope_program::{SubresourceLayout, Tiling};
 
 use crate::builder::Builder;
 use crate::error::Result;
@@ -85,14 +87,63 @@ pub(crate) enum Bytes {
     Short,
 }
 
-/// Bytes that an image takes when its subresources lie one behind the other.
+/// Bytes that an image takes: to the end of its last row, or with its subresources one behind the other.
 pub(crate) fn image_size(image: &Image) -> u64 {
-    let (block, extent) = format_desc(image.format).map_or((4, [1, 1, 1]), |it| (it.block_size, it.block_extent));
-    let texels = |mip| {
-        let sizes = image.extent_of_mip(mip);
-        (0..3).map(|axis| u64::from(sizes[axis].div_ceil(extent[axis].max(1)))).product::<u64>()
+    let levels = levels(image).into_iter();
+    if let Tiling::Pitched(layouts) = &image.tiling {
+        let end = |([width, height, depth], it): ([u64; 3], &SubresourceLayout)| {
+            let layers = u64::from(image.layers.saturating_sub(1)) * it.array_pitch;
+            it.offset + layers + (depth - 1) * it.depth_pitch + (height - 1) * it.row_pitch + width
+        };
+        return levels.zip(layouts.iter()).map(end).max().unwrap_or(0);
+    }
+    levels.map(|it| it.into_iter().product::<u64>()).sum::<u64>() * u64::from(image.layers)
+}
+
+/// The levels of each plane: bytes of a row, rows, slices.
+pub(crate) fn levels(image: &Image) -> Vec<[u64; 3]> {
+    let of_level = |[width, height, depth, size]: [u64; 4]| [width * size, height, depth];
+    let of_aspect = |aspect: ByteAspect| (0..image.mips).map(move |mip| of_level(aspect.blocks(image, mip)));
+    byte_aspects(image).into_iter().flat_map(of_aspect).collect()
+}
+
+/// A plane, or the depth or stencil of an image.
+struct ByteAspect {
+    divisors: [u32; 3],
+    block: [u32; 3],
+    size: u64,
+}
+
+impl ByteAspect {
+    /// Blocks each way of a level, and the bytes of one.
+    fn blocks(&self, image: &Image, mip: u32) -> [u64; 4] {
+        let whole = image.extent_of_mip(mip);
+        let count = |it: usize| u64::from(whole[it].div_ceil(self.divisors[it].max(1)).div_ceil(self.block[it].max(1)));
+        [count(0), count(1), count(2), self.size]
+    }
+}
+
+fn byte_aspects(image: &Image) -> Vec<ByteAspect> {
+    let Some(desc) = format_desc(image.format) else {
+        return vec![ByteAspect { divisors: [1; 3], block: [1; 3], size: 4 }];
     };
-    (0..image.mips).map(|mip| texels(mip) * u64::from(block)).sum::<u64>() * u64::from(image.layers)
+    let of = |divisors: [u32; 3], desc: &FormatDesc, size: u32| ByteAspect {
+        divisors,
+        block: desc.block_extent,
+        size: u64::from(size),
+    };
+    if desc.planes.len() > 1 {
+        let plane = |it: &FormatPlane| {
+            let own = format_desc(it.format).unwrap_or(desc);
+            of([it.width_divisor, it.height_divisor, 1], own, own.block_size)
+        };
+        return desc.planes.iter().map(plane).collect();
+    }
+    let bits = |name: &str| desc.components.iter().find(|it| it.name == name).map(|it| it.bits);
+    match (bits("D"), bits("S")) {
+        (Some(depth), Some(stencil)) => vec![of([1; 3], desc, depth / 8), of([1; 3], desc, stencil / 8)],
+        _ => vec![of([1; 3], desc, desc.block_size)],
+    }
 }
 
 fn bytes(cursor: &mut Cursor, size: u64) -> Result<Range<u64>> {
@@ -109,6 +160,14 @@ fn bytes(cursor: &mut Cursor, size: u64) -> Result<Range<u64>> {
         return Err(cursor.error_at(column, message));
     }
     Ok(start..end)
+}
+
+/// `[0..64]`, of whatever size.
+pub(crate) fn parse_bytes(cursor: &mut Cursor) -> Result<Range<u64>> {
+    if !cursor.is("[") {
+        return Err(cursor.unexpected("`[` and bytes"));
+    }
+    bytes(cursor, u64::MAX)
 }
 
 fn image_part(cursor: &mut Cursor, image: &Image) -> Result<ImageRegion> {

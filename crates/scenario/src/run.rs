@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use lavascope_program::{Found, Program};
+use lavascope_program::{Findings, Program};
 
 use crate::judge::judge_variation;
-use crate::{Mismatch, Scenario, ScenarioError, Source, interleavings, judge, parse, print, variations};
+use crate::{Mismatch, Scenario, ScenarioError, Source, interleavings, judge_all, parse, print, variations};
 
 /// How many orders of arrival are tried.
 const INTERLEAVINGS_MAX: usize = 64;
@@ -28,14 +28,15 @@ pub enum Failure {
 }
 
 /// Puts each file, a name and its text, through everything.
-pub fn run(files: &[(String, String)], check: impl Fn(&Program) -> Vec<Found>) -> Vec<Outcome> {
+pub fn run<F: Into<Findings>>(files: &[(String, String)], check: impl Fn(&Program) -> F) -> Vec<Outcome> {
+    let check = |program: &Program| check(program).into();
     files.iter().map(|(name, text)| Outcome { name: name.clone(), result: run_one(text, &check) }).collect()
 }
 
-fn run_one(text: &str, check: &impl Fn(&Program) -> Vec<Found>) -> Result<(), Failure> {
+fn run_one(text: &str, check: &impl Fn(&Program) -> Findings) -> Result<(), Failure> {
     let scenario = read(text)?;
     Source::new(text).map_err(Failure::Text)?;
-    judge(&scenario, &check(&scenario.program)).map_err(Failure::Mismatch)?;
+    judge_all(&scenario, &check(&scenario.program)).map_err(Failure::Mismatch)?;
     let mut others = variations(&scenario);
     if !scenario.threads.is_empty() {
         others.extend(interleavings(&scenario, INTERLEAVINGS_MAX));

@@ -1,10 +1,10 @@
 //! Where in its text a program has things: for whoever shows them to its author.
 
-use lavascope_program::{Found, Place, Region, ResourceId};
+use lavascope_program::{Fault, Found, Place, Region, ResourceId};
 
 use crate::builder::Statement;
 use crate::error::ScenarioError;
-use crate::judge::{normalize, operand, site_of};
+use crate::judge::{One, normalize, operand, site_of};
 use crate::region::{Bytes, text as region_text};
 use crate::{Scenario, Site, misuse, parse};
 
@@ -46,9 +46,20 @@ impl<'a> Source<'a> {
 
     /// The operand through which the access was made, or the statement.
     pub fn operand(&self, found: &Found) -> Option<Spot<'a>> {
+        self.operand_of(&One::of_hazard(found))
+    }
+
+    /// The same of a fault.
+    pub fn operand_of_fault(&self, fault: &Fault) -> Option<Spot<'a>> {
+        self.operand_of(&One::of_fault(fault))
+    }
+
+    fn operand_of(&self, found: &One) -> Option<Spot<'a>> {
         let site = self.site(&found.at)?;
         let statement = self.statements.iter().find(|it| it.site == site)?;
-        let operand = operand(statement, found, &found.region).and_then(|it| statement.operands.get(it as usize));
+        let resource = self.scenario.program.resources.get(found.resource.0 as usize)?;
+        let operand = operand(statement, resource, found, &found.region);
+        let operand = operand.and_then(|it| statement.operands.get(it as usize));
         Some(self.spot_of(statement, operand.map_or(statement.column, |it| it.column)))
     }
 

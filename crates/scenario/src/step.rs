@@ -1,7 +1,8 @@
 //! Steps: what the host does.
 
 use lavascope_abi::PipelineStageFlags2;
-use lavascope_program::{Batch, FenceId, Point, Region, ResourceId, SemaphoreId, Signal, Step, Wait};
+use lavascope_program::{Batch, FenceId, Point, QueueId, Region, ResourceId, SemaphoreId, Signal, SparseBind};
+use lavascope_program::{SparsePart, Step, Wait};
 
 use crate::builder::{Builder, Named, Operand, Usage};
 use crate::error::Result;
@@ -45,7 +46,7 @@ pub(crate) fn parse(builder: &Builder, cursor: &mut Cursor) -> Result<(Step, Vec
 
 fn on_queue(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<Step> {
     let queue = builder.queue(cursor)?;
-    let token = cursor.word("`submit`, `present` or `idle`")?;
+    let token = cursor.word("`submit`, `present`, `bind` or `idle`")?;
     match token.text {
         "idle" => Ok(Step::QueueIdle(queue)),
         "present" => {
@@ -70,8 +71,65 @@ fn on_queue(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>)
             let fence = if cursor.take("fence") { Some(builder.fence(cursor)?) } else { None };
             Ok(Step::Submit { queue, batches, fence })
         }
-        _ => Err(cursor.unknown(token, "step on a queue", ["submit", "present", "idle"].into_iter())),
+        "bind" => bind(builder, cursor, queue),
+        _ => Err(cursor.unknown(token, "step on a queue", ["submit", "present", "bind", "idle"].into_iter())),
     }
+}
+
+/// `bind a[0..64] to m+0, tex[0..4, 0..4] to m+64 size=64, opaque tex[0..64] to nothing wait s signal t=1 fence f`.
+fn bind(builder: &Builder, cursor: &mut Cursor, queue: QueueId) -> Result<Step> {
+    let mut binds = vec![sparse_bind(builder, cursor)?];
+    while cursor.take(",") {
+        binds.push(sparse_bind(builder, cursor)?);
+    }
+    let waits = if cursor.take("wait") { points(builder, cursor, ">=")? } else { Vec::new() };
+    let signals = if cursor.take("signal") { points(builder, cursor, "=")? } else { Vec::new() };
+    let fence = if cursor.take("fence") { Some(builder.fence(cursor)?) } else { None };
+    Ok(Step::BindSparse { queue, waits, binds, signals, fence })
+}
+
+fn points(builder: &Builder, cursor: &mut Cursor, sign: &str) -> Result<Vec<Point>> {
+    let mut all = vec![point(builder, cursor, sign)?];
+    while cursor.take(",") {
+        all.push(point(builder, cursor, sign)?);
+    }
+    Ok(all)
+}
+
+fn sparse_bind(builder: &Builder, cursor: &mut Cursor) -> Result<SparseBind> {
+    let is_opaque = cursor.take("opaque");
+    let column = cursor.column();
+    let (resource, part, mut size) = if is_opaque {
+        let resource = builder.resource(cursor)?;
+        let bytes = region::parse_bytes(cursor)?;
+        (resource, SparsePart::Bytes(bytes.start), bytes.end - bytes.start)
+    } else {
+        match region::parse(builder, cursor)? {
+            (resource, Region::Buffer(bytes)) => (resource, SparsePart::Bytes(bytes.start), bytes.end - bytes.start),
+            (resource, Region::Image(part)) => (resource, SparsePart::Texels(part), 0),
+        }
+    };
+    if !builder.program.resources[resource.0 as usize].is_sparse {
+        return Err(cursor.error_at(column, "only what is declared `sparse` is bound".to_owned()));
+    }
+    cursor.expect("to")?;
+    if cursor.take("nothing") {
+        return Ok(SparseBind { resource, part, size, memory: None });
+    }
+    let memory = builder.memory(cursor)?;
+    cursor.expect("+")?;
+    let offset = cursor.number("the offset in the memory")?;
+    if let SparsePart::Texels(_) = part {
+        cursor.expect("size")?;
+        cursor.expect("=")?;
+        size = cursor.number("the bytes of memory that belong to the blocks")?;
+    }
+    let memory_size = builder.names.memories[memory.0 as usize].size;
+    if offset.checked_add(size).is_none_or(|end| end > memory_size) {
+        let message = format!("{size} bytes from {offset} do not fit into {memory_size} bytes of memory");
+        return Err(cursor.error_at(column, message));
+    }
+    Ok(SparseBind { resource, part, size, memory: Some((memory, offset)) })
 }
 
 fn batch(builder: &Builder, cursor: &mut Cursor) -> Result<Batch> {

@@ -63,7 +63,7 @@ fn every_folder_has_both_verdicts() {
     folders.sort();
     folders.dedup();
     for folder in
-        "aliasing barrier buffer event host image present queue_family raster_order render_pass secondary submit"
+        "aliasing barrier buffer event host image present queue_family raster_order render_pass secondary sparse submit"
             .split(' ')
     {
         for is_clean in [false, true] {

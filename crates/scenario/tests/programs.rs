@@ -82,13 +82,35 @@ fn resources(random: &mut Random) -> Vec<Resource> {
         image(random, Format::R8G8B8A8_UNORM, Tiling::Optimal),
         image(random, Format::D24_UNORM_S8_UINT, Tiling::Optimal),
         image(random, Format::G8_B8R8_2PLANE_420_UNORM, Tiling::Linear),
+        pitched(random),
+        image(random, Format::BC1_RGBA_UNORM_BLOCK, Tiling::Optimal),
     ];
     let binding = |random: &mut Random| Binding {
         memory: MemoryId(random.small(2)),
         offset: random.below(1000),
         size: 1 + random.below(1000),
     };
-    kinds.into_iter().map(|kind| Resource { kind, binding: random.some(binding) }).collect()
+    let one = |kind| {
+        let resource = Resource::new(kind, random.some(binding));
+        // What is sparse gets its memory later.
+        let is_sparse = resource.binding.is_none() && random.flip();
+        Resource { is_exclusive: random.flip(), is_sparse, ..resource }
+    };
+    kinds.into_iter().map(one).collect()
+}
+
+/// A linear image with layouts that have gaps.
+fn pitched(random: &mut Random) -> ResourceKind {
+    let extent = [1 + random.small(8), 1 + random.small(8), 1 + random.small(3)];
+    let (mips, layers) = (1 + random.small(3), 1 + random.small(3));
+    let layout = |random: &mut Random| SubresourceLayout {
+        offset: random.below(64),
+        row_pitch: 32 + random.below(32),
+        depth_pitch: 1024 + random.below(64),
+        array_pitch: 4096 + random.below(64),
+    };
+    let tiling = Tiling::Pitched((0..mips).map(|_| layout(random)).collect());
+    ResourceKind::Image(Image { format: Format::R8G8B8A8_UNORM, extent, mips, layers, tiling, alias: random.flip() })
 }
 
 fn area(random: &mut Random) -> Area {
@@ -297,7 +319,7 @@ fn step(random: &mut Random, resources: &[Resource]) -> Step {
         all.extend(it.list(1, fence));
         all
     };
-    match random.below(14) {
+    match random.below(15) {
         0..3 => Step::Submit { queue, batches: random.list(3, batch), fence: random.some(fence) },
         3 => Step::WaitFences(fences(random)),
         4 => Step::ResetFences(fences(random)),
@@ -317,8 +339,34 @@ fn step(random: &mut Random, resources: &[Resource]) -> Step {
             fence: random.some(fence),
         },
         12 => Step::Present { queue, waits: random.list(2, |_| SemaphoreId(0)), images: random.list(2, image) },
+        13 => sparse(random, resources, queue),
         _ => Step::Destroy(ResourceId(random.small(5))),
     }
+}
+
+/// Binds some of what is sparse.
+fn sparse(random: &mut Random, resources: &[Resource], queue: QueueId) -> Step {
+    let all = (0..resources.len()).filter(|it| resources[*it].is_sparse);
+    let mut one = |index: usize| {
+        let (part, size) = match &resources[index].kind {
+            ResourceKind::Buffer { size } => {
+                let bytes = random.range(*size);
+                (SparsePart::Bytes(bytes.start), bytes.end - bytes.start)
+            }
+            ResourceKind::Image(_) if random.flip() => (SparsePart::Bytes(random.below(64)), 1 + random.below(64)),
+            ResourceKind::Image(image) => (SparsePart::Texels(image_region(random, image)), random.below(64)),
+        };
+        let memory = random.some(|it| (MemoryId(it.small(2)), it.below(1000)));
+        let size = if memory.is_none() && matches!(part, SparsePart::Texels(_)) { 0 } else { size };
+        SparseBind { resource: ResourceId(index as u32), part, size, memory }
+    };
+    let binds: Vec<SparseBind> = all.map(&mut one).collect();
+    if binds.is_empty() {
+        return Step::QueueIdle(queue);
+    }
+    let waits = random.list(2, timeline);
+    let signals = random.list(2, timeline);
+    Step::BindSparse { queue, waits, binds, signals, fence: random.some(|it| FenceId(it.small(2))) }
 }
 
 fn program(random: &mut Random) -> Program {

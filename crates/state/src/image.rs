@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use lavascope_abi as vk;
 use lavascope_event::{Call, Outcome, View};
-use lavascope_program::{self as program, Area, ImageRegion, Resource, ResourceId, ResourceKind, Tiling};
+use lavascope_program::{self as program, Area, Binding, ImageRegion, Resource, ResourceId, ResourceKind, Tiling};
 
 use crate::device::{Device, Event};
 use crate::format;
@@ -13,6 +13,8 @@ use crate::region;
 
 pub(crate) struct Buffer {
     pub(crate) size: u64,
+    /// One queue family owns each part of it.
+    pub(crate) is_exclusive: bool,
     /// Once it has memory.
     pub(crate) resource: Option<ResourceId>,
     pub(crate) memory: u64,
@@ -28,6 +30,8 @@ pub(crate) struct Image {
     pub(crate) resource: Option<ResourceId>,
     pub(crate) memory: u64,
     pub(crate) is_disjoint: bool,
+    /// One queue family owns each part of it.
+    pub(crate) is_exclusive: bool,
 }
 
 #[derive(Clone)]
@@ -97,11 +101,16 @@ impl Device {
             out.missing(TOO_LARGE);
             return;
         }
-        let mut buffer = Buffer { size: info.size, resource: None, memory: 0, address: None };
+        let mut buffer = Buffer {
+            size: info.size,
+            is_exclusive: info.sharing_mode == vk::SharingMode::EXCLUSIVE,
+            resource: None,
+            memory: 0,
+            address: None,
+        };
         if info.flags.0 & vk::BufferCreateFlags::SPARSE_BINDING.0 != 0 {
             out.missing("memory that sparse resources share with others is not followed");
-            let resource = Resource { kind: ResourceKind::Buffer { size: info.size }, binding: None };
-            buffer.resource = Some(self.add_resource(handle, &resource, out));
+            buffer.resource = Some(self.add_resource(handle, &buffer.with(None), out));
         }
         self.buffers.insert(handle, buffer);
     }
@@ -123,6 +132,7 @@ impl Device {
             resource: None,
             memory: 0,
             is_disjoint: has(vk::ImageCreateFlags::DISJOINT),
+            is_exclusive: info.sharing_mode == vk::SharingMode::EXCLUSIVE,
         };
         if !is_sane(&image.info) {
             out.missing(TOO_LARGE);
@@ -130,8 +140,7 @@ impl Device {
         }
         if has(vk::ImageCreateFlags::SPARSE_BINDING) {
             out.missing("memory that sparse resources share with others is not followed");
-            let resource = Resource { kind: ResourceKind::Image(image.info), binding: None };
-            image.resource = Some(self.add_resource(handle, &resource, out));
+            image.resource = Some(self.add_resource(handle, &image.with(None), out));
         }
         self.images.insert(handle, image);
     }
@@ -180,5 +189,21 @@ impl Device {
     pub(crate) fn image(&self, image: vk::Image) -> Option<(ResourceId, &Image)> {
         let image = self.images.get(image.0)?;
         Some((image.resource?, image))
+    }
+}
+
+impl Buffer {
+    /// What it is, with its memory.
+    pub(crate) fn with(&self, binding: Option<Binding>) -> Resource {
+        let resource = Resource::new(ResourceKind::Buffer { size: self.size }, binding);
+        Resource { is_exclusive: self.is_exclusive, ..resource }
+    }
+}
+
+impl Image {
+    /// What it is, with its memory.
+    pub(crate) fn with(&self, binding: Option<Binding>) -> Resource {
+        let resource = Resource::new(ResourceKind::Image(self.info.clone()), binding);
+        Resource { is_exclusive: self.is_exclusive, ..resource }
     }
 }

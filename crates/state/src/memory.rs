@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use lavascope_abi as vk;
 use lavascope_event::{Call, Outcome, View};
-use lavascope_program::{Binding, MemoryId, Region, Resource, ResourceId, ResourceKind, Step};
+use lavascope_program::{Binding, MemoryId, Region, Resource, ResourceId, Step};
 
 use crate::device::{Device, Event};
 use crate::format;
@@ -109,9 +109,11 @@ impl Device {
     }
 
     fn bind_buffer(&mut self, handle: u64, memory: u64, offset: u64, out: &mut Out<'_>) {
-        let Some(size) = self.buffers.get(handle).filter(|it| it.resource.is_none()).map(|it| it.size) else { return };
+        let Some(buffer) = self.buffers.get(handle).filter(|it| it.resource.is_none()) else { return };
+        let size = buffer.size;
         let binding = self.binding(memory, offset, size, out);
-        let resource = Resource { kind: ResourceKind::Buffer { size }, binding };
+        let Some(buffer) = self.buffers.get(handle) else { return };
+        let resource = buffer.with(binding);
         let id = self.add_resource(handle, &resource, out);
         self.add_resident(memory, Resident { resource: id, bytes: offset..offset.saturating_add(size), whole: None });
         if let Some(buffer) = self.buffers.get_mut(handle) {
@@ -140,7 +142,7 @@ impl Device {
             out.missing("memory that the planes of a disjoint image share with others is not followed");
             binding = None;
         }
-        let resource = Resource { kind: ResourceKind::Image(image.info), binding };
+        let resource = image.with(binding);
         let id = self.add_resource(handle, &resource, out);
         let bytes = offset..offset.saturating_add(size);
         self.add_resident(memory, Resident { resource: id, bytes, whole: Some(whole) });

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lavascope_abi::{PipelineStageFlags2 as Stage, ShaderStageFlagBits};
+use lavascope_program::Certainty;
 
 /// What a shader accesses, seen from outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub struct DescriptorUse {
     pub writes: bool,
     /// The bytes of a buffer that are accessed, from the beginning of the descriptor's range; none where any may be.
     pub bytes: Option<Range<u64>>,
+    /// Whether it is made, and to all of these bytes.
+    pub certainty: Certainty,
 }
 
 /// Which descriptor of an array is used.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use lavascope_abi::{AccessFlags2 as Bits, Buffer, DescriptorType};
-use lavascope_program::{Access, Area, Region, ResourceId};
+use lavascope_program::{Access, Area, Certainty, Region, ResourceId};
 
 use crate::bind::{Kind, SetRef, State};
 use crate::descriptor::{Content, Descriptor, Set};
@@ -29,6 +29,7 @@ struct OfDescriptor {
     reads: bool,
     writes: bool,
     bytes: Option<Range<u64>>,
+    certainty: Certainty,
     offset: u64,
     /// Where input attachments are read.
     area: Option<Area>,
@@ -69,6 +70,7 @@ impl Device {
                     reads: it.reads,
                     writes: it.writes,
                     bytes: it.bytes.clone(),
+                    certainty: it.certainty,
                     offset: dynamic.map_or(0, |it| u64::from(*it)),
                     area: area_of(&state.scene),
                 };
@@ -89,7 +91,10 @@ impl Device {
     fn through(&self, set: &Set, it: &OfDescriptor) -> Vec<Access> {
         let Some(descriptor) = set.get(it.binding, it.element) else { return Vec::new() };
         let Some((resource, region)) = self.described(descriptor, it) else { return Vec::new() };
-        let usage = |access| Usage::of_shader(it.stage, access).on(resource, region.clone());
+        let usage = |access| {
+            let access = Usage::of_shader(it.stage, access).on(resource, region.clone());
+            Access { certainty: it.certainty, ..access }
+        };
         let (read, write) = accesses_of(descriptor.ty);
         let read = it.reads.then_some(read).map(usage);
         read.into_iter().chain(write.filter(|_| it.writes).map(usage)).collect()

@@ -3,8 +3,10 @@
 use std::sync::Mutex;
 
 use lavascope_abi::ShaderStageFlagBits;
+use lavascope_program::Certainty;
 use lavascope_spirv::{
-    AccessKind, Element as Picked, Interface, InterfaceKind, Mode, Module, Reflection, Specialization, Target,
+    AccessKind, DescriptorKind, Element as Picked, Interface, InterfaceKind, Mode, Module, Reflection, Specialization,
+    Target,
 };
 
 use crate::shader::{DescriptorUse, Element, Reflect, ShaderCode, ShaderInterface};
@@ -106,12 +108,24 @@ fn descriptors_of(reflection: &Reflection) -> Vec<DescriptorUse> {
             reads: access.mode.reads(),
             writes: access.mode.writes(),
             bytes: bytes.map(|it| it.start..it.end.unwrap_or(u64::MAX)),
+            certainty: certainty_of(access, bytes.is_some_and(|it| it.is_exact), descriptor.kind),
         };
         if !found.contains(&new) {
             found.push(new);
         }
     }
     found
+}
+
+/// Which texels of an image and which parts of an acceleration structure are read, only the device knows; an input
+/// attachment is read where fragments are.
+fn certainty_of(access: &lavascope_spirv::Access, is_exact: bool, kind: DescriptorKind) -> Certainty {
+    let is_all = is_exact || kind == DescriptorKind::InputAttachment;
+    match (access.is_certain, is_all) {
+        (false, _) => Certainty::Maybe,
+        (true, false) => Certainty::Somewhere,
+        (true, true) => Certainty::Certain,
+    }
 }
 
 /// The `ExecutionModel` of a stage.
@@ -163,6 +177,9 @@ mod tests {
         assert_eq!(of_binding(&kinds, 1), [(true, true, Some(8..12))]);
         assert_eq!(of_binding(&kinds, 2), [(true, false, None)]);
         assert_eq!(of_binding(&kinds, 6), [(false, true, None)]);
+        let certainty = |binding| kinds.descriptors.iter().find(|it| it.binding == binding).map(|it| it.certainty);
+        assert_eq!([0, 1, 10].map(certainty), [Some(Certainty::Certain); 3]);
+        assert_eq!([2, 6].map(certainty), [Some(Certainty::Somewhere); 2]);
         // A sampler, the size of a texture, the length of an array, and what the shader never uses.
         for binding in [4, 11, 12] {
             assert_eq!(of_binding(&kinds, binding), []);

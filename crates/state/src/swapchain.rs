@@ -2,7 +2,7 @@
 
 use lavascope_abi as vk;
 use lavascope_event::{Call, Outcome, View, Views};
-use lavascope_program::{self as program, QueueId, Resource, ResourceId, ResourceKind, SemaphoreId, Step, Tiling};
+use lavascope_program::{self as program, QueueId, ResourceId, SemaphoreId, Step, Tiling};
 
 use crate::device::{Device, Event};
 use crate::format;
@@ -11,6 +11,7 @@ use crate::listener::Out;
 
 pub(crate) struct Swapchain {
     info: program::Image,
+    is_exclusive: bool,
     /// By index, as far as somebody asked for them.
     images: Vec<vk::Image>,
 }
@@ -61,22 +62,23 @@ impl Device {
     }
 
     fn add_swapchain_images(&mut self, handle: u64, images: &[vk::Image], out: &mut Out<'_>) {
-        let Some(info) = self.swapchains.get(handle).map(|it| it.info).filter(is_sane) else { return };
+        let Some(swapchain) = self.swapchains.get(handle).filter(|it| is_sane(&it.info)) else { return };
+        let (info, is_exclusive) = (swapchain.info.clone(), swapchain.is_exclusive);
         for image in images.iter().filter(|it| it.0 != 0) {
             if self.images.get(image.0).is_some() {
                 continue;
             }
-            let resource = Resource { kind: ResourceKind::Image(info), binding: None };
-            let id = self.add_resource(image.0, &resource, out);
-            let own = Image {
-                info,
+            let mut own = Image {
+                info: info.clone(),
                 aspects: format::aspects(info.format),
                 ty: vk::ImageType::_2D,
                 size: None,
-                resource: Some(id),
+                resource: None,
                 memory: 0,
                 is_disjoint: false,
+                is_exclusive,
             };
+            own.resource = Some(self.add_resource(image.0, &own.with(None), out));
             self.images.insert(image.0, own);
         }
         if let Some(swapchain) = self.swapchains.get_mut(handle).filter(|it| it.images.len() < images.len()) {
@@ -124,6 +126,7 @@ impl Device {
 
 impl Swapchain {
     fn of(info: View<'_, vk::SwapchainCreateInfoKHR>) -> Swapchain {
+        let is_exclusive = info.image_sharing_mode == vk::SharingMode::EXCLUSIVE;
         let info = program::Image {
             format: info.image_format,
             extent: [info.image_extent.width.max(1), info.image_extent.height.max(1), 1],
@@ -132,7 +135,7 @@ impl Swapchain {
             tiling: Tiling::Optimal,
             alias: false,
         };
-        Swapchain { info, images: Vec::new() }
+        Swapchain { info, is_exclusive, images: Vec::new() }
     }
 }
 

@@ -59,6 +59,8 @@ fn a_copy_becomes_a_read_and_a_write() {
     let bound = |offset| Resource {
         kind: ResourceKind::Buffer { size: 1024 },
         binding: Some(Binding { memory: MemoryId(0), offset, size: 1024 }),
+        is_exclusive: true,
+        is_sparse: false,
     };
     assert_eq!(program.resources, [bound(0), bound(1024), bound(2048)]);
     let copy = |from, to| {

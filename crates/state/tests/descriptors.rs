@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use lavascope_abi::{AccessFlags2 as Bits, Command as Api, PipelineStageFlags2 as Stage, *};
-use lavascope_program::{Access, HazardKind, Region};
+use lavascope_program::{Access, Certainty, HazardKind, Region};
 use lavascope_state::{Collector, DescriptorUse, Element, ShaderInterface, Tracker};
 use lavascope_sync::check;
 
@@ -14,7 +14,7 @@ const UNIFORM: u64 = Bits::UNIFORM_READ.0;
 const SAMPLED: u64 = Bits::SHADER_SAMPLED_READ.0;
 
 fn one(binding: u32, element: Element, reads: bool, writes: bool) -> DescriptorUse {
-    DescriptorUse { set: 0, binding, element, reads, writes, bytes: None }
+    DescriptorUse { set: 0, binding, element, reads, writes, bytes: None, certainty: Certainty::Certain }
 }
 
 /// An application with a compute shader that uses descriptors as given, three buffers and an image.

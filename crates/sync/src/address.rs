@@ -1,44 +1,53 @@
 //! Where everything lies: one space of made-up addresses for all memory and all images.
 //!
 //! Memory, and what lies in it byte by byte, has linear addresses. An optimally tiled image has a range of its own, in
-//! which one address is one texel: aspect by aspect, level by level, layer by layer, slice by slice, row by row. Once
-//! single components of an image are used, it has a range for each of them, so that runs of texels stay runs.
+//! which one address is one texel or one block of texels (`texels`). Once single components of an image are used, it has
+//! a range for each of them, so that runs of texels stay runs.
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
-use lavascope_abi::{FORMATS, Format, ImageAspectFlags};
 use lavascope_base::IntervalMap;
 use lavascope_program::{
-    Area, Binding, Components, Image, ImageRegion, MemoryId, Region, Resource, ResourceId, ResourceKind, Tiling,
+    Binding, Components, ImageRegion, MemoryId, Region, Resource, ResourceId, ResourceKind, SparseBind, SparsePart,
 };
 
+use crate::sparse::{Block, Part, Sparse};
+use crate::texels::Texels;
+
 /// What lies where.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Addresses {
     places: Vec<Placed>,
     /// Ids of what was destroyed, to be given again.
     free: Vec<ResourceId>,
     memories: HashMap<MemoryId, Memory>,
     next: u64,
-    /// How often something that exists got other addresses.
+    /// What is sparse, to be held against what is added later.
+    sparse: Vec<ResourceId>,
+    /// How often something that exists got other addresses, sparse resources aside.
     moves: u64,
     identities: u32,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Memory {
     base: u64,
     /// Which resources lie where.
     bound: IntervalMap<Vec<ResourceId>>,
 }
 
+#[derive(Clone)]
 struct Placed {
     base: u64,
     kind: ResourceKind,
     /// Of an image.
-    layout: Layout,
+    texels: Option<Arc<Texels>>,
     binding: Option<Binding>,
+    is_exclusive: bool,
+    /// Of a sparse resource.
+    sparse: Option<Box<Sparse>>,
     /// The same for compatible aliases, which are all one; used once only, unlike ids.
     identity: ResourceId,
     /// Whether there is a range for each component, one behind the other.
@@ -46,26 +55,6 @@ struct Placed {
     /// Resources in the same memory whose addresses say nothing about this one's.
     aliases: Vec<ResourceId>,
     is_gone: bool,
-}
-
-/// How the texels of an image follow each other: looked up once, since every access asks.
-#[derive(Default)]
-struct Layout {
-    /// With where each begins.
-    aspects: Vec<(Aspect, u64)>,
-    texels: u64,
-    texel_size: u64,
-}
-
-impl Layout {
-    fn new(kind: &ResourceKind) -> Layout {
-        match kind {
-            ResourceKind::Buffer { .. } => Layout::default(),
-            ResourceKind::Image(image) => {
-                Layout { aspects: placed_aspects(image), texels: texels(image), texel_size: texel_size(image) }
-            }
-        }
-    }
 }
 
 /// Red, green, blue, alpha.
@@ -83,30 +72,42 @@ impl Addresses {
     /// There is a resource of this number from now on.
     pub(crate) fn set(&mut self, id: ResourceId, resource: &Resource) {
         self.remove(id);
+        let texels = match &resource.kind {
+            ResourceKind::Buffer { .. } => None,
+            ResourceKind::Image(image) => Some(Arc::new(Texels::new(image))),
+        };
+        let size = texels.as_ref().map_or(0, |it| it.size());
+        let same = self.compatible(resource).map(|it| (it.base, it.identity, it.has_planes));
         let base = match (&resource.kind, resource.binding) {
-            (ResourceKind::Image(image), _) if image.tiling == Tiling::Optimal => match self.compatible(resource) {
-                Some(same) => same.base,
-                None => self.allocate(texels(image)),
+            (ResourceKind::Image(image), _) if !image.is_linear() => match same {
+                Some((base, ..)) => base,
+                None => self.allocate(size),
             },
             (_, Some(binding)) => self.memory(binding.memory) + binding.offset,
             (ResourceKind::Buffer { size }, None) => self.allocate(*size),
-            (ResourceKind::Image(image), None) => self.allocate(texels(image) * texel_size(image)),
+            (ResourceKind::Image(_), None) => self.allocate(size),
         };
         let placed = Placed {
             base,
             kind: resource.kind.clone(),
-            layout: Layout::new(&resource.kind),
+            texels,
             binding: resource.binding,
-            identity: match self.compatible(resource) {
-                Some(same) => same.identity,
+            is_exclusive: resource.is_exclusive,
+            sparse: resource.is_sparse.then(Box::default),
+            identity: match same {
+                Some(same) => same.1,
                 None => self.next_identity(),
             },
-            has_planes: false,
+            has_planes: same.is_some_and(|it| it.2),
             aliases: Vec::new(),
             is_gone: false,
         };
         self.put(id, placed);
         self.find_aliases(id);
+        for index in 0..self.sparse.len() {
+            self.relate(self.sparse[index], id);
+        }
+        self.sparse.extend(Some(id).filter(|_| resource.is_sparse));
     }
 
     fn next_identity(&mut self) -> ResourceId {
@@ -140,10 +141,12 @@ impl Addresses {
                 *all = all.take().filter(|it| !it.is_empty());
             });
         }
+        self.sparse.retain(|it| *it != id);
         self.free.push(id);
     }
 
-    /// How often addresses of something that exists have changed.
+    /// How often addresses of something that exists have changed. Those of sparse resources change with every binding,
+    /// and are not counted: nobody may remember them.
     pub(crate) fn moves(&self) -> u64 {
         self.moves
     }
@@ -221,34 +224,53 @@ impl Addresses {
         match (&placed.kind, region) {
             (ResourceKind::Buffer { size }, Region::Buffer(bytes)) => {
                 let cut = bytes.start.min(*size)..bytes.end.min(*size);
-                if !cut.is_empty() {
-                    each(placed.base + cut.start..placed.base + cut.end);
+                match &placed.sparse {
+                    _ if cut.is_empty() => {}
+                    Some(sparse) => sparse.addresses(&cut).for_each(each),
+                    None => each(placed.base + cut.start..placed.base + cut.end),
                 }
             }
-            (ResourceKind::Image(image), Region::Image(region)) => {
-                let unit = placed.unit(image);
-                let is_whole = is_whole(image, &placed.layout, region);
-                for plane in placed.planes(region.components) {
-                    if is_whole {
-                        let size = placed.layout.texels * unit;
-                        each(placed.base + plane * size..placed.base + (plane + 1) * size);
-                        continue;
-                    }
-                    let first = placed.base + plane * placed.layout.texels * unit;
-                    let mut each = |it: Range<u64>| each(first + it.start * unit..first + it.end * unit);
-                    each_image_range(image, &placed.layout, region, &mut each);
-                }
-            }
+            (ResourceKind::Image(_), Region::Image(region)) => placed.each_image_range(region, &mut each),
             // The region of something else: nothing of this resource.
             _ => {}
+        }
+    }
+
+    /// Whether the addresses of a part of a resource stay as they are until something is said to have moved.
+    pub(crate) fn is_settled(&self, resource: ResourceId, region: &Region) -> bool {
+        self.places.get(resource.0 as usize).is_none_or(|it| it.sparse.is_none() && !it.wants_planes(region))
+    }
+
+    pub(crate) fn is_exclusive(&self, resource: ResourceId) -> bool {
+        self.places.get(resource.0 as usize).is_some_and(|it| it.is_exclusive)
+    }
+
+    /// Where a part of a resource lies, from the beginning of the resource, whatever its components and its memory.
+    pub(crate) fn own_ranges(&self, resource: ResourceId, region: &Region) -> Vec<Range<u64>> {
+        let Some(placed) = self.places.get(resource.0 as usize) else { return Vec::new() };
+        match (&placed.kind, &placed.texels, region) {
+            (ResourceKind::Buffer { size }, _, Region::Buffer(bytes)) => {
+                let cut = bytes.start.min(*size)..bytes.end.min(*size);
+                Some(cut).filter(|it| !it.is_empty()).into_iter().collect()
+            }
+            (ResourceKind::Image(_), Some(texels), Region::Image(region)) => texels.ranges(region),
+            _ => Vec::new(),
+        }
+    }
+
+    /// What such a range is called in the words of the resource.
+    pub(crate) fn own_regions(&self, resource: ResourceId, range: &Range<u64>) -> Vec<Region> {
+        let Some(placed) = self.places.get(resource.0 as usize) else { return Vec::new() };
+        match &placed.texels {
+            None => vec![Region::Buffer(range.clone())],
+            Some(texels) => texels.regions(range, Components::ALL),
         }
     }
 
     /// Whether a region is the first that asks for single components of an image. Byte by byte they lie elsewhere,
     /// so this is for optimal tiling.
     pub(crate) fn wants_planes(&self, resource: ResourceId, region: &Region) -> bool {
-        let is_part = matches!(region, Region::Image(it) if it.components != Components::ALL);
-        is_part && self.places.get(resource.0 as usize).is_some_and(|it| it.is_opaque() && !it.has_planes)
+        self.places.get(resource.0 as usize).is_some_and(|it| it.wants_planes(region))
     }
 
     /// Gives an image, and its compatible aliases, a range for each component. Gives the old addresses and the new
@@ -264,9 +286,106 @@ impl Addresses {
         (old, (0..COMPONENTS).map(|it| base + it * size).collect())
     }
 
+    /// Gives memory to a part of a sparse resource, or takes it away. Gives addresses of which nothing is known any more.
+    pub(crate) fn bind(&mut self, bind: &SparseBind) -> Vec<Range<u64>> {
+        let index = bind.resource.0 as usize;
+        let own = match &bind.part {
+            SparsePart::Texels(region) => self.own_ranges(bind.resource, &Region::Image(region.clone())),
+            SparsePart::Bytes(_) => Vec::new(),
+        };
+        let base = bind.memory.map(|(memory, offset)| self.memory(memory) + offset);
+        let Some(placed) = self.places.get_mut(index) else { return Vec::new() };
+        let (whole, is_opaque, first, has_planes) =
+            (placed.whole(), placed.is_opaque(), placed.base, placed.has_planes);
+        let Some(sparse) = &mut placed.sparse else { return Vec::new() };
+        let moved = match bind.part {
+            SparsePart::Bytes(start) if is_opaque => {
+                let has_moved = sparse.bind_opaque(start..start + bind.size, bind.memory);
+                Some(whole).filter(|_| has_moved).into_iter().collect()
+            }
+            SparsePart::Bytes(start) => {
+                sparse.bind_bytes(start..start + bind.size, base);
+                Vec::new()
+            }
+            SparsePart::Texels(_) if has_planes => {
+                // Where its texels are in its planes is not worth finding out.
+                sparse.bind_texels(&own, bind.memory.map(|it| block(it, bind.size)));
+                Some(whole).into_iter().collect()
+            }
+            SparsePart::Texels(_) => {
+                let moved = sparse.bind_texels(&own, bind.memory.map(|it| block(it, bind.size)));
+                moved.into_iter().map(|it| first + it.start..first + it.end).collect()
+            }
+        };
+        (0..self.places.len() as u32).for_each(|it| self.relate(bind.resource, ResourceId(it)));
+        moved
+    }
+
+    /// Finds out again whether a sparse resource shares memory with another in a way that cannot be compared.
+    fn relate(&mut self, sparse: ResourceId, other: ResourceId) {
+        let (left, right) = (&self.places[sparse.0 as usize], &self.places[other.0 as usize]);
+        let is_comparable = !left.is_opaque() && !right.is_opaque();
+        if sparse == other || is_comparable || right.is_gone {
+            return;
+        }
+        let is_alias = !self.shared(left, right).is_empty();
+        for (one, another) in [(sparse, other), (other, sparse)] {
+            let aliases = &mut self.places[one.0 as usize].aliases;
+            aliases.retain(|it| *it != another);
+            aliases.extend(Some(another).filter(|_| is_alias));
+        }
+    }
+
+    /// Where two resources share memory, of which at least one is sparse: addresses of the one and of the other.
+    fn shared(&self, one: &Placed, other: &Placed) -> Vec<(Range<u64>, Range<u64>)> {
+        let mut found = Vec::new();
+        for (memory, own) in self.memory_of(one) {
+            for (theirs, their_own) in self.memory_of(other) {
+                let both = memory.start.max(theirs.start)..memory.end.min(theirs.end);
+                if !both.is_empty() {
+                    found.push((own.clone().unwrap_or(both.clone()), their_own.clone().unwrap_or(both)));
+                }
+            }
+        }
+        found
+    }
+
+    /// The memory that a resource has, as addresses, with the own addresses that lie there if these are others.
+    fn memory_of(&self, placed: &Placed) -> Vec<(Range<u64>, Option<Range<u64>>)> {
+        let base = |memory: MemoryId| self.memories.get(&memory).map(|it| it.base);
+        let whole = placed.is_opaque().then(|| placed.whole());
+        match (&placed.sparse, placed.binding) {
+            (Some(sparse), _) if placed.is_opaque() => {
+                let of_part = |it: Part| {
+                    let start = base(it.memory.memory)? + it.memory.offset;
+                    let own = it.own.map(|it| placed.base + it.start..placed.base + it.end);
+                    let own = own.filter(|_| !placed.has_planes).or(whole.clone());
+                    Some((start..start + it.memory.size, own))
+                };
+                sparse.parts().into_iter().filter_map(of_part).collect()
+            }
+            (Some(sparse), _) => sparse.all_addresses().into_iter().map(|it| (it, None)).collect(),
+            (None, Some(binding)) => {
+                let Some(start) = base(binding.memory) else { return Vec::new() };
+                let memory = start + binding.offset..start + binding.offset + binding.size;
+                vec![(memory, whole)]
+            }
+            (None, None) => Vec::new(),
+        }
+    }
+
     /// All addresses of a resource.
     pub(crate) fn whole(&self, resource: ResourceId) -> Range<u64> {
         self.places.get(resource.0 as usize).map_or(0..0, Placed::whole)
+    }
+
+    /// All addresses at which a resource may be known.
+    pub(crate) fn everywhere(&self, resource: ResourceId) -> Vec<Range<u64>> {
+        let Some(placed) = self.places.get(resource.0 as usize) else { return Vec::new() };
+        match &placed.sparse {
+            Some(sparse) if !placed.is_opaque() => sparse.all_addresses(),
+            _ => vec![placed.whole()],
+        }
     }
 
     /// What else must be looked at when addresses of a resource are used: others that lie in the same memory, but in
@@ -276,6 +395,13 @@ impl Addresses {
         let mut found = Vec::new();
         for other in &placed.aliases {
             let other = &self.places[other.0 as usize];
+            if placed.sparse.is_some() || other.sparse.is_some() {
+                for (mine, theirs) in self.shared(placed, other) {
+                    let parts = own.iter().map(|it| it.start.max(mine.start)..it.end.min(mine.end));
+                    found.extend(parts.filter(|it| !it.is_empty()).map(|it| (it, theirs.clone())));
+                }
+                continue;
+            }
             for own in own {
                 let own = placed.part_in(own.clone(), other.binding);
                 let theirs = other.part_in(other.whole(), placed.binding);
@@ -290,16 +416,17 @@ impl Addresses {
     /// What a range of addresses is called in the words of a resource.
     pub(crate) fn regions(&self, resource: ResourceId, range: &Range<u64>) -> Vec<Region> {
         let Some(placed) = self.places.get(resource.0 as usize) else { return Vec::new() };
+        if let Some(sparse) = placed.sparse.as_ref().filter(|_| !placed.is_opaque()) {
+            return sparse.bytes_at(range).iter().flat_map(|it| self.own_regions(resource, it)).collect();
+        }
         let (start, end) = (range.start.saturating_sub(placed.base), range.end.saturating_sub(placed.base));
-        match &placed.kind {
-            ResourceKind::Buffer { .. } => vec![Region::Buffer(start..end)],
-            ResourceKind::Image(image) => {
-                let unit = placed.unit(image);
-                let size = placed.layout.texels;
-                let (start, end) = (start / unit, end.div_ceil(unit));
-                let plane = start / size;
+        match &placed.texels {
+            None => vec![Region::Buffer(start..end)],
+            Some(texels) => {
+                let plane = if placed.has_planes { start / texels.size().max(1) } else { 0 };
                 let components = if placed.has_planes { Components(1 << plane) } else { Components::ALL };
-                image_regions(image, &placed.layout, start - plane * size..end - plane * size, components)
+                let before = plane * texels.size();
+                texels.regions(&(start - before..end - before), components)
             }
         }
     }
@@ -311,8 +438,10 @@ impl Placed {
         Placed {
             base: 0,
             kind: ResourceKind::Buffer { size: 0 },
-            layout: Layout::default(),
+            texels: None,
             binding: None,
+            is_exclusive: false,
+            sparse: None,
             identity: ResourceId(0),
             has_planes: false,
             aliases: Vec::new(),
@@ -321,9 +450,9 @@ impl Placed {
     }
 
     fn whole(&self) -> Range<u64> {
-        let size = match &self.kind {
-            ResourceKind::Buffer { size } => *size,
-            ResourceKind::Image(image) => self.layout.texels * self.unit(image) * self.plane_count(),
+        let size = match (&self.kind, &self.texels) {
+            (ResourceKind::Buffer { size }, _) => *size,
+            (ResourceKind::Image(_), texels) => texels.as_ref().map_or(0, |it| it.size()) * self.plane_count(),
         };
         self.base..self.base + size
     }
@@ -346,205 +475,101 @@ impl Placed {
         if self.has_planes { COMPONENTS } else { 1 }
     }
 
-    fn is_opaque(&self) -> bool {
-        matches!(&self.kind, ResourceKind::Image(image) if image.tiling == Tiling::Optimal)
+    fn wants_planes(&self, region: &Region) -> bool {
+        let is_part = matches!(region, Region::Image(it) if it.components != Components::ALL);
+        is_part && self.is_opaque() && !self.has_planes
     }
 
-    /// Addresses of one texel.
-    fn unit(&self, image: &Image) -> u64 {
-        if image.tiling == Tiling::Optimal { 1 } else { self.layout.texel_size }
+    fn is_opaque(&self) -> bool {
+        matches!(&self.kind, ResourceKind::Image(image) if !image.is_linear())
     }
+
+    #[inline]
+    fn each_image_range(&self, region: &ImageRegion, each: &mut impl FnMut(Range<u64>)) {
+        let Some(texels) = &self.texels else { return };
+        // What most accesses are.
+        if self.sparse.is_none() && texels.is_whole(region) {
+            for plane in self.planes(region.components) {
+                let first = self.base + plane * texels.size();
+                each(first..first + texels.size());
+            }
+            return;
+        }
+        self.each_partial_range(texels, region, each);
+    }
+
+    #[inline(never)]
+    fn each_partial_range(&self, texels: &Texels, region: &ImageRegion, each: &mut impl FnMut(Range<u64>)) {
+        if let Some(sparse) = self.sparse.as_ref().filter(|_| !self.is_opaque()) {
+            texels.each_range(region, &mut |it| sparse.addresses(&it).for_each(&mut *each));
+            return;
+        }
+        for plane in self.planes(region.components) {
+            let first = self.base + plane * texels.size();
+            let mut each = |it: Range<u64>| each(first + it.start..first + it.end);
+            match &self.sparse {
+                None => texels.each_range(region, &mut each),
+                Some(sparse) => texels.each_range(region, &mut |it| sparse.bound(&it).into_iter().for_each(&mut each)),
+            }
+        }
+    }
+}
+
+fn block((memory, offset): (MemoryId, u64), size: u64) -> Block {
+    Block { memory, offset, size }
 }
 
 fn range_of(binding: Binding) -> Range<u64> {
     binding.offset..binding.offset.saturating_add(binding.size)
 }
 
-fn texel_size(image: &Image) -> u64 {
-    let desc = FORMATS.iter().find(|it| it.format == image.format);
-    desc.map_or(1, |it| u64::from(it.block_size)).max(1)
-}
+#[cfg(test)]
+mod tests {
+    use lavascope_abi::Format;
+    use lavascope_program::{Image, Tiling};
 
-/// One aspect of an image, or one of its planes.
-#[derive(Clone, Copy)]
-struct Aspect {
-    bit: u32,
-    /// By what a plane is smaller than the image.
-    divisors: [u32; 3],
-}
+    use super::*;
 
-/// The aspects of an image, in the order of their addresses.
-fn aspects(image: &Image) -> Vec<Aspect> {
-    let whole = |bit: ImageAspectFlags| Aspect { bit: bit.0, divisors: [1; 3] };
-    match image.format {
-        Format::D16_UNORM_S8_UINT | Format::D24_UNORM_S8_UINT | Format::D32_SFLOAT_S8_UINT => {
-            vec![whole(ImageAspectFlags::DEPTH), whole(ImageAspectFlags::STENCIL)]
-        }
-        Format::D16_UNORM | Format::X8_D24_UNORM_PACK32 | Format::D32_SFLOAT => vec![whole(ImageAspectFlags::DEPTH)],
-        Format::S8_UINT => vec![whole(ImageAspectFlags::STENCIL)],
-        format => match FORMATS.iter().find(|it| it.format == format).map_or(&[][..], |it| it.planes) {
-            [] | [_] => vec![whole(ImageAspectFlags::COLOR)],
-            planes => planes
-                .iter()
-                .zip([ImageAspectFlags::PLANE_0, ImageAspectFlags::PLANE_1, ImageAspectFlags::PLANE_2])
-                .map(|(it, bit)| Aspect { bit: bit.0, divisors: [it.width_divisor, it.height_divisor, 1] })
-                .collect(),
-        },
-    }
-}
-
-impl Aspect {
-    /// The color of an image with planes is all of them.
-    fn is_in(&self, mask: u32) -> bool {
-        const PLANES: u32 = ImageAspectFlags::PLANE_0.0 | ImageAspectFlags::PLANE_1.0 | ImageAspectFlags::PLANE_2.0;
-        let is_color = mask & ImageAspectFlags::COLOR.0 != 0 && self.bit & PLANES != 0;
-        mask & self.bit != 0 || is_color
+    /// Programs create resources while others have their memory already.
+    #[test]
+    fn what_is_added_after_a_binding_is_related_to_it() {
+        let image = |alias| {
+            let (format, tiling) = (Format::R8_UNORM, Tiling::Optimal);
+            ResourceKind::Image(Image { format, extent: [4, 4, 1], mips: 1, layers: 1, tiling, alias })
+        };
+        let mut addresses = Addresses::default();
+        let buffer = Resource { is_sparse: true, ..Resource::new(ResourceKind::Buffer { size: 16 }, None) };
+        let sparse = addresses.add(&buffer);
+        let memory = MemoryId(3);
+        let (part, moves) = (SparsePart::Bytes(0), addresses.moves());
+        addresses.bind(&SparseBind { resource: sparse, part, size: 16, memory: Some((memory, 32)) });
+        let at = |offset| Some(Binding { memory, offset, size: 16 });
+        let over = addresses.add(&Resource::new(image(true), at(40)));
+        let beside = addresses.add(&Resource::new(image(false), at(64)));
+        assert!(addresses.has_aliases(sparse) && addresses.has_aliases(over) && !addresses.has_aliases(beside));
+        assert_eq!(addresses.moves(), moves);
+        assert!(!addresses.is_settled(sparse, &Region::Buffer(0..16)));
+        addresses.remove(over);
+        assert!(!addresses.has_aliases(sparse));
     }
 
-    fn extent(&self, image: &Image, mip: u32) -> [u32; 3] {
-        let extent = image.extent_of_mip(mip);
-        std::array::from_fn(|it| extent[it].div_ceil(self.divisors[it].max(1)))
+    /// Another name of an image that has planes by now has the same ones.
+    #[test]
+    fn a_new_name_of_an_image_has_its_planes() {
+        let kind = ResourceKind::Image(Image {
+            format: Format::R8G8B8A8_UNORM,
+            extent: [4, 4, 1],
+            mips: 1,
+            layers: 1,
+            tiling: Tiling::Optimal,
+            alias: true,
+        });
+        let resource = Resource::new(kind, Some(Binding { memory: MemoryId(0), offset: 0, size: 64 }));
+        let mut addresses = Addresses::default();
+        let first = addresses.add(&resource);
+        addresses.add_planes(first);
+        let second = addresses.add(&resource);
+        assert_eq!(addresses.whole(first), addresses.whole(second));
+        assert_eq!(addresses.identity(first), addresses.identity(second));
     }
-
-    fn texels_of_mip(&self, image: &Image, mip: u32) -> u64 {
-        self.extent(image, mip).iter().map(|it| u64::from(*it)).product()
-    }
-
-    fn texels(&self, image: &Image) -> u64 {
-        (0..image.mips).map(|it| self.texels_of_mip(image, it)).sum::<u64>() * u64::from(image.layers)
-    }
-
-    /// Where a subresource begins inside the aspect.
-    fn subresource(&self, image: &Image, mip: u32, layer: u32) -> u64 {
-        let mips: u64 = (0..mip).map(|it| self.texels_of_mip(image, it)).sum::<u64>() * u64::from(image.layers);
-        mips + u64::from(layer) * self.texels_of_mip(image, mip)
-    }
-}
-
-fn texels(image: &Image) -> u64 {
-    aspects(image).iter().map(|it| it.texels(image)).sum()
-}
-
-/// The aspects of an image, with where each begins.
-fn placed_aspects(image: &Image) -> Vec<(Aspect, u64)> {
-    let mut base = 0;
-    let mut place = |it: Aspect| {
-        base += it.texels(image);
-        (it, base - it.texels(image))
-    };
-    aspects(image).into_iter().map(&mut place).collect()
-}
-
-/// Whether a region is all of an image, which is one range.
-fn is_whole(image: &Image, layout: &Layout, region: &ImageRegion) -> bool {
-    let ends = |it: &Range<u32>, end: u32| it.start == 0 && it.end >= end;
-    region.area.is_none()
-        && ends(&region.mips, image.mips)
-        && ends(&region.layers, image.layers)
-        && layout.aspects.iter().all(|it| it.0.is_in(region.aspects))
-}
-
-fn each_image_range(image: &Image, layout: &Layout, region: &ImageRegion, each: &mut impl FnMut(Range<u64>)) {
-    let mut last = 0..0;
-    let mut add = |range: Range<u64>| match range {
-        range if range.is_empty() => {}
-        range if last.end == range.start && !last.is_empty() => last.end = range.end,
-        range => {
-            let done = std::mem::replace(&mut last, range);
-            if !done.is_empty() {
-                each(done);
-            }
-        }
-    };
-    for (aspect, first) in layout.aspects.iter().filter(|it| it.0.is_in(region.aspects)) {
-        for mip in region.mips.start..region.mips.end.min(image.mips) {
-            for layer in region.layers.start..region.layers.end.min(image.layers) {
-                let base = first + aspect.subresource(image, mip, layer);
-                area_ranges(aspect.extent(image, mip), region.area, base, &mut add);
-            }
-        }
-    }
-    if !last.is_empty() {
-        each(last);
-    }
-}
-
-fn area_ranges(extent: [u32; 3], area: Option<Area>, base: u64, add: &mut impl FnMut(Range<u64>)) {
-    let [width, height, _] = extent.map(u64::from);
-    let whole = Area { offset: [0; 3], extent };
-    let area = area.unwrap_or(whole);
-    let part = |at: usize| {
-        let start = u64::from(area.offset[at]).min(u64::from(extent[at]));
-        start..(start + u64::from(area.extent[at])).min(u64::from(extent[at]))
-    };
-    let (x, y, z) = (part(0), part(1), part(2));
-    let is_wide = x == (0..width);
-    for slice in z {
-        let slice_base = base + slice * width * height;
-        if is_wide {
-            add(slice_base + y.start * width..slice_base + y.end * width);
-            continue;
-        }
-        for row in y.clone() {
-            add(slice_base + row * width + x.start..slice_base + row * width + x.end);
-        }
-    }
-}
-
-/// A range of texels in the words of the API: a region for each row, slice or subresource.
-fn image_regions(image: &Image, layout: &Layout, range: Range<u64>, components: Components) -> Vec<Region> {
-    let mut found = Vec::new();
-    for (aspect, first) in &layout.aspects {
-        for mip in 0..image.mips {
-            for layer in 0..image.layers {
-                let base = first + aspect.subresource(image, mip, layer);
-                let size = aspect.texels_of_mip(image, mip);
-                let part = range.start.max(base)..range.end.min(base + size);
-                if part.is_empty() {
-                    continue;
-                }
-                let region = |area| {
-                    Region::Image(ImageRegion {
-                        aspects: aspect.bit,
-                        mips: mip..mip + 1,
-                        layers: layer..layer + 1,
-                        area,
-                        components,
-                    })
-                };
-                if part == (base..base + size) {
-                    found.push(region(None));
-                } else {
-                    let areas = areas(aspect.extent(image, mip), part.start - base..part.end - base);
-                    found.extend(areas.into_iter().map(|it| region(Some(it))));
-                }
-            }
-        }
-    }
-    found
-}
-
-/// A run of texels of a subresource, row by row; rows that are whole together.
-fn areas(extent: [u32; 3], run: Range<u64>) -> Vec<Area> {
-    let [width, height, _] = extent.map(u64::from);
-    let mut found: Vec<Area> = Vec::new();
-    let mut at = run.start;
-    while at < run.end {
-        let (z, y, x) = (at / (width * height), at / width % height, at % width);
-        let end = run.end.min(at - x + width);
-        let area = Area { offset: [x as u32, y as u32, z as u32], extent: [(end - at) as u32, 1, 1] };
-        match found.last_mut() {
-            Some(last) if is_below(last, &area) => last.extent[1] += 1,
-            _ => found.push(area),
-        }
-        at = end;
-    }
-    found
-}
-
-fn is_below(upper: &Area, lower: &Area) -> bool {
-    upper.offset[0] == lower.offset[0]
-        && upper.extent[0] == lower.extent[0]
-        && upper.offset[1] + upper.extent[1] == lower.offset[1]
-        && upper.offset[2] == lower.offset[2]
 }

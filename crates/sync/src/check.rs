@@ -1,27 +1,36 @@
 //! Checks a program, step by step or whole.
 
 use lavascope_program::{
-    Batch, CommandBuffer, CommandBufferId, EventId, FenceId, Found, Program, Queue, QueueId, RenderPass, RenderPassId,
-    Resource, ResourceId, SemaphoreId, Step,
+    Batch, CommandBuffer, CommandBufferId, EventId, Fault, FenceId, Findings, Found, Program, Queue, QueueId,
+    RenderPass, RenderPassId, Resource, ResourceId, SemaphoreId, Step,
 };
 
-use crate::device::{Device, Execute, slot};
+use crate::device::{Device, Execute, SparseWork, slot};
 use crate::execute::{self, Recorded};
 use crate::prepare::Prepared;
 use crate::rules::Rules;
 
 /// All hazards of a program, in the order in which they happen.
 pub fn check(program: &Program) -> Vec<Found> {
-    check_with(Rules::CONTRACT, program)
+    check_all(program).hazards
 }
 
 /// The same by other rules than those that users see.
 pub fn check_with(rules: Rules, program: &Program) -> Vec<Found> {
+    find(rules, program).hazards
+}
+
+/// All that is wrong with a program: hazards, and contents that are undefined.
+pub fn check_all(program: &Program) -> Findings {
+    find(Rules::CONTRACT, program)
+}
+
+fn find(rules: Rules, program: &Program) -> Findings {
     let mut engine = Engine::of(rules, program);
     for step in &program.steps {
         engine.step(step);
     }
-    engine.take_found()
+    Findings { hazards: engine.take_found(), faults: engine.take_faults() }
 }
 
 /// The engine, for programs that are told as they happen.
@@ -60,12 +69,15 @@ impl Engine {
     }
 
     pub fn add_resource(&mut self, resource: &Resource) -> ResourceId {
-        self.device.addresses.add(resource)
+        let id = self.device.addresses.add(resource);
+        self.device.add_owned(id);
+        id
     }
 
     /// There is a resource of this number from now on; there was none, or it was destroyed.
     pub fn set_resource(&mut self, id: ResourceId, resource: &Resource) {
         self.device.addresses.set(id, resource);
+        self.device.add_owned(id);
     }
 
     /// There is a render pass of this number from now on.
@@ -136,6 +148,11 @@ impl Engine {
         std::mem::take(&mut self.device.found)
     }
 
+    /// The faults found since the last time.
+    pub fn take_faults(&mut self) -> Vec<Fault> {
+        std::mem::take(&mut self.device.contents.found)
+    }
+
     /// Work that waits for semaphores which nobody has signaled: its queue, and the step that submitted it.
     pub fn parked(&self) -> Vec<(QueueId, u32)> {
         self.device.parked().collect()
@@ -160,12 +177,16 @@ fn take(device: &mut Device, index: u32, step: &Step, run: Execute<'_>) {
             device.run(run);
         }
         Step::Destroy(resource) => {
-            let range = device.addresses.whole(*resource);
-            device.states.remove(range);
+            for range in device.addresses.everywhere(*resource) {
+                device.states.remove(range);
+            }
+            device.contents.forget(*resource);
             device.addresses.remove(*resource);
         }
         Step::Acquire { image, semaphore, fence } => {
             device.acquire(index, *image, *semaphore, *fence);
+            // Whoever uses it first owns it.
+            device.contents.forget(*image);
             device.run(run);
         }
         Step::SetEvent(event) => {
@@ -178,6 +199,60 @@ fn take(device: &mut Device, index: u32, step: &Step, run: Execute<'_>) {
             }
         }
         Step::HostAccess { resource, region, is_write } => device.host_access(index, *resource, region, *is_write),
+        Step::BindSparse { queue, waits, binds, signals, fence } => {
+            let bind =
+                SparseWork { waits: waits.clone(), binds: binds.clone(), signals: signals.clone(), fence: *fence };
+            device.submit_sparse(index, *queue, bind, run);
+        }
         Step::Present { queue, waits, images } => device.submit_present(index, *queue, waits, images, run),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_program::Place;
+
+    use super::*;
+
+    const TEXT: &str = "# A buffer goes to another family without a transfer.
+# spec: resources-sharing
+
+buffer src 64
+buffer mid 64 exclusive
+queue gfx: graphics xfer: transfer
+semaphore s
+
+cmd up
+  fill: copy src -> mid
+
+cmd use
+  draw reads mid at vertex
+  #          ^ UNOWNED mid[0..64] after up.fill
+
+xfer submit up signal s
+gfx submit use wait s
+";
+
+    /// Where things happened is forgotten now and then; not of what may be told later.
+    #[test]
+    fn owners_of_long_ago_are_told_with_their_place() {
+        let program = lavascope_scenario::parse(TEXT).expect("a scenario").program;
+        let mut engine = Engine::new(&program.queues, program.events, program.semaphores, program.fences);
+        let both: Vec<_> = program.resources.iter().map(|it| engine.add_resource(it)).collect();
+        for it in &program.command_buffers {
+            engine.add_command_buffer(it.clone());
+        }
+        engine.step(&program.steps[0]);
+        // As if all of it had been written by other names since.
+        engine.device.states.remove(0..u64::MAX);
+        let nothing = engine.add_command_buffer(CommandBuffer::default());
+        let batch = Batch { command_buffers: vec![nothing], ..Batch::default() };
+        let idle = Step::Submit { queue: QueueId(0), batches: vec![batch], fence: None };
+        (0..10_000).for_each(|_| engine.step(&idle));
+        engine.step(&program.steps[1]);
+        let faults = engine.take_faults();
+        assert_eq!(faults.len(), 1);
+        assert_eq!(faults[0].resource, both[1]);
+        assert!(matches!(&faults[0].prior, Some(Place::Command(at)) if at.step == 0), "{faults:?}");
     }
 }

@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use lavascope_base::IntervalMap;
 use lavascope_program::{
-    At, Batch, FenceId, Found, Place, Point, QueueId, Region, ResourceId, Scope, SemaphoreId, Signal, Wait,
+    At, Batch, FenceId, Found, Place, Point, QueueId, Region, ResourceId, Scope, SemaphoreId, Signal, SparseBind, Wait,
 };
 
 use rustc_hash::FxHashMap;
 
 use crate::address::Addresses;
 use crate::clock::{Carry, Clock, Seen, Tag};
+use crate::contents::Contents;
 use crate::places::Places;
 use crate::rules::Rules;
 use crate::scope::{self, Expanded};
@@ -45,11 +46,13 @@ pub(crate) struct Device {
     tag: Tag,
     /// Images that were presented or acquired, numbered, with what their presentation came after.
     presented: HashMap<ResourceId, (usize, Known)>,
-    places: Places,
+    pub(crate) places: Places,
     pub(crate) found: Vec<Found>,
     /// Whether the addresses are another's, who wants to know what was moved.
     pub(crate) is_alone: bool,
     pub(crate) moved: Vec<(Range<u64>, Vec<u64>)>,
+    /// What is known of contents, and what is wrong with them.
+    pub(crate) contents: Contents,
 }
 
 /// A queue.
@@ -96,6 +99,15 @@ enum Work {
     Batch(u32, Batch),
     Fence(FenceId),
     Present(Vec<SemaphoreId>, Vec<ResourceId>),
+    Sparse(SparseWork),
+}
+
+/// `vkQueueBindSparse`.
+pub(crate) struct SparseWork {
+    pub(crate) waits: Vec<Point>,
+    pub(crate) binds: Vec<SparseBind>,
+    pub(crate) signals: Vec<Point>,
+    pub(crate) fence: Option<FenceId>,
 }
 
 /// What one who waited knows to be over.
@@ -178,6 +190,7 @@ impl Device {
             found: Vec::new(),
             is_alone: false,
             moved: Vec::new(),
+            contents: Contents::default(),
         }
     }
 
@@ -201,7 +214,8 @@ impl Device {
     /// Forgets where tags were given that nothing remembers.
     fn sweep_places(&mut self) {
         if self.places.is_grown(self.states.len()) {
-            let mut tags: Vec<Tag> = self.states.iter().flat_map(|(_, state)| state.tags()).collect();
+            let states = self.states.iter().flat_map(|(_, state)| state.tags());
+            let mut tags: Vec<Tag> = states.chain(self.contents.tags()).collect();
             tags.sort_unstable();
             self.places.keep_only(&tags);
         }
@@ -240,6 +254,37 @@ impl Device {
         self.run(execute);
     }
 
+    /// Hands bindings of memory to a queue.
+    pub(crate) fn submit_sparse(&mut self, step: u32, queue: QueueId, work: SparseWork, execute: Execute<'_>) {
+        let Some(timeline) = self.queues.get_mut(queue.0 as usize) else { return };
+        timeline.parked.push_back(Parked { step, host: Arc::clone(&self.host), work: Work::Sparse(work) });
+        self.run(execute);
+    }
+
+    /// Changes where sparse resources lie. Its scopes have nothing of the queue's commands: what it waited for it hands
+    /// on, with what the queue has signaled before.
+    fn bind_sparse(&mut self, queue: usize, host: &Known, work: &SparseWork) {
+        let mut known = host.clone();
+        for point in &work.waits {
+            known.raise_all(&self.take(*point).unwrap_or_default());
+        }
+        for bind in &work.binds {
+            for range in self.addresses.bind(bind) {
+                self.states.remove(range);
+            }
+        }
+        known.carry.raise_all(&self.queues[queue].signals);
+        if !work.signals.is_empty() || work.fence.is_some() {
+            self.queues[queue].signals = known.carry.clone();
+        }
+        for point in &work.signals {
+            self.set_semaphore(*point, known.clone());
+        }
+        if let Some(slot) = work.fence.and_then(|it| self.fences.get_mut(it.0 as usize)) {
+            *slot = Some(known);
+        }
+    }
+
     /// Executes work until every queue is empty or waits.
     pub(crate) fn run(&mut self, execute: Execute<'_>) {
         loop {
@@ -250,6 +295,7 @@ impl Device {
                 Work::Batch(index, batch) => self.execute(queue as u8, &parked, *index, batch, execute),
                 Work::Fence(fence) => self.signal_fence(queue as u8, *fence),
                 Work::Present(waits, images) => self.present(parked.step, &parked.host, waits, images),
+                Work::Sparse(work) => self.bind_sparse(queue, &parked.host, work),
             }
         }
     }
@@ -258,6 +304,7 @@ impl Device {
         match work {
             Work::Batch(_, batch) => batch.waits.iter().all(|it| self.is_signaled(it.point)),
             Work::Fence(_) => true,
+            Work::Sparse(work) => work.waits.iter().all(|it| self.is_signaled(*it)),
             Work::Present(waits, _) => waits.iter().all(|it| self.is_signaled(Point { semaphore: *it, value: None })),
         }
     }

@@ -10,6 +10,7 @@ use lavascope_program::{
 };
 
 use crate::clock::{Clock, Keys, Stretch, Tag};
+use crate::contents::PassContents;
 use crate::device::{Device, SetAt, Timeline};
 use crate::order::Order;
 use crate::prepare::{PlanKind, Prepared, Spot, group_len};
@@ -35,7 +36,7 @@ pub(crate) fn batch(device: &mut Device, recorded: Recorded<'_>, queue: u8, step
         let Some(commands) = recorded.command_buffers.get(id.0 as usize) else { continue };
         let at = At { step, batch: index, primary: primary as u32, path: Vec::new() };
         let first = device.found.len();
-        Executor { device, recorded, queue, at, instance: None }.run(commands);
+        Executor { device, recorded, queue, at, instance: None, pass_contents: None }.run(commands);
         let mut found = device.found.split_off(first);
         found.retain(|it| !is_told(commands, it));
         device.found.append(&mut found);
@@ -60,7 +61,7 @@ fn is_told(commands: &Prepared, found: &Found) -> bool {
 /// Executes a command buffer by itself, with nothing before it. Hazards are those of the device.
 pub(crate) fn alone(device: &mut Device, recorded: Recorded<'_>, commands: &Prepared, step: u32) {
     let at = At { step, batch: 0, primary: 0, path: Vec::new() };
-    Executor { device, recorded, queue: 0, at, instance: None }.run(commands);
+    Executor { device, recorded, queue: 0, at, instance: None, pass_contents: None }.run(commands);
 }
 
 pub(crate) struct Executor<'a> {
@@ -71,6 +72,8 @@ pub(crate) struct Executor<'a> {
     at: At,
     /// The render pass instance that is open.
     pub(crate) instance: Option<Instance>,
+    /// Of the attachments of a render pass that is open.
+    pub(crate) pass_contents: Option<PassContents>,
 }
 
 impl Executor<'_> {
@@ -135,14 +138,17 @@ impl Executor<'_> {
     /// All accesses of a command are checked before any of them is kept: they do not conflict with each other. Gives
     /// whether what the command behind repeats was left to it.
     fn action(&mut self, tag: Tag, accesses: &[Access], (kind, spots): (PlanKind, &[Spot]), is_smooth: bool) -> bool {
+        let uses = || accesses.iter().filter_map(Use::of).collect::<Vec<Use<'_>>>();
+        if self.is_watching() {
+            self.watch_contents(tag, &uses());
+        }
         let is_done = match kind {
             PlanKind::Apart => self.check_and_keep(tag, spots, is_smooth),
             PlanKind::Overlapping => self.check_then_keep(tag, spots),
             PlanKind::Unknown => false,
         };
         if !is_done {
-            let known: Vec<Use<'_>> = accesses.iter().filter_map(Use::of).collect();
-            self.uses(tag, &known);
+            self.check_and_keep_all(tag, &uses());
         }
         is_done && kind == PlanKind::Apart
     }
@@ -220,6 +226,13 @@ impl Executor<'_> {
     }
 
     pub(crate) fn uses(&mut self, tag: Tag, uses: &[Use<'_>]) {
+        if self.is_watching() {
+            self.watch_contents(tag, uses);
+        }
+        self.check_and_keep_all(tag, uses);
+    }
+
+    fn check_and_keep_all(&mut self, tag: Tag, uses: &[Use<'_>]) {
         for it in uses {
             self.check(tag, it);
         }
@@ -322,6 +335,8 @@ impl Executor<'_> {
     }
 
     fn barrier(&mut self, tag: Tag, barrier: &Barrier) {
+        let (Barrier::One { dependencies, .. } | Barrier::Two { dependencies }) = barrier;
+        self.transfer_owners(tag, dependencies);
         let elements = match barrier {
             Barrier::One { src_stages, dst_stages, dependencies } => {
                 self.united(dependencies, *src_stages, *dst_stages)
@@ -519,6 +534,10 @@ impl Executor<'_> {
 
     /// The dependencies of all events are one command: they look at what was before it, and do not chain.
     fn wait_events(&mut self, tag: Tag, wait: &WaitEvents) {
+        match wait {
+            WaitEvents::One { dependencies, .. } => self.transfer_owners(tag, dependencies),
+            WaitEvents::Two { events } => self.transfer_owners(tag, events.iter().flat_map(|it| &it.1)),
+        }
         let mut ready = Vec::new();
         match wait {
             WaitEvents::One { events, src_stages, dst_stages, dependencies } => {

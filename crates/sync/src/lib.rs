@@ -10,6 +10,7 @@
 mod address;
 mod check;
 mod clock;
+mod contents;
 mod device;
 mod execute;
 pub mod explain;
@@ -23,9 +24,11 @@ mod render;
 mod row;
 mod rules;
 mod scope;
+mod sparse;
 mod state;
+mod texels;
 mod usage;
 
-pub use check::{Engine, check, check_with};
+pub use check::{Engine, check, check_all, check_with};
 pub use prepare::Prepared;
 pub use rules::Rules;

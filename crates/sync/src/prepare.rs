@@ -132,7 +132,7 @@ fn add_spots(spots: &mut Vec<Spot>, accesses: &[Access], addresses: &Addresses) 
     for access in accesses {
         // An access that its stage cannot make is another's to report.
         let Some(usage) = TABLES.usage(access.stage, access.access) else { continue };
-        if addresses.wants_planes(access.resource, &access.region) {
+        if !addresses.is_settled(access.resource, &access.region) {
             spots.truncate(first);
             return PlanKind::Unknown;
         }

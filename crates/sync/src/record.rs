@@ -1,7 +1,7 @@
 //! What is wrong inside of a command buffer, whoever executes it and whatever came before: told when its recording
 //! ends, and not again when it is executed.
 
-use lavascope_program::{Certainty, CommandBufferId, Found, Queue};
+use lavascope_program::{CommandBufferId, Found, Queue};
 
 use crate::check::Engine;
 use crate::device::Device;
@@ -38,8 +38,8 @@ impl Engine {
 mod tests {
     use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S, QueueFlags};
     use lavascope_program::{
-        Access, Batch, Command, CommandBuffer, HazardKind, Place, QueueId, RasterOrder, Region, Resource, ResourceId,
-        ResourceKind, Step,
+        Access, Batch, Certainty, Command, CommandBuffer, HazardKind, Place, QueueId, RasterOrder, Region, Resource,
+        ResourceId, ResourceKind, Step,
     };
 
     use super::*;
@@ -61,7 +61,7 @@ mod tests {
         let mut engine = Engine::new(&[queue], 0, 0, 0);
         for id in [4, 1] {
             let kind = ResourceKind::Buffer { size: 64 };
-            engine.set_resource(ResourceId(id), &Resource { kind, binding: None });
+            engine.set_resource(ResourceId(id), &Resource::new(kind, None));
         }
         engine
     }

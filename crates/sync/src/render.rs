@@ -109,6 +109,7 @@ impl Instance {
 impl Executor<'_> {
     pub(crate) fn begin_render_pass(&mut self, tag: Tag, pass: RenderPassId, views: &[AttachmentView], area: Area) {
         let Some(mut pass) = self.recorded.render_passes.get(pass.0 as usize).cloned() else { return };
+        self.begin_pass_contents(tag, &pass, views, area);
         add_implied(&mut pass);
         let outside = self.clock().clone();
         let layouts = pass.attachments.iter().map(|it| it.initial_layout).collect();
@@ -139,6 +140,7 @@ impl Executor<'_> {
         pass.ended.push(Ended { queue: self.queue, clock, begin: pass.began, end: tag });
         pass.subpass += 1;
         pass.began = tag + 1;
+        self.next_pass_contents(tag);
         self.instance = Some(Instance { begin, kind: Kind::Pass(pass) });
         self.begin_subpass(tag);
     }
@@ -150,6 +152,7 @@ impl Executor<'_> {
         let clock = std::mem::take(self.clock());
         pass.ended.push(Ended { queue: self.queue, clock, begin: pass.began, end: tag });
         self.instance = None;
+        self.pass_contents = None;
         *self.clock() = pass.outside.clone();
         for it in &pass.ended {
             self.clock().pass(&it.clock);

@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use lavascope_abi::desc::SyncStage;
+use lavascope_abi::desc::{SyncAccess, SyncStage};
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2, SYNC_ACCESSES, SYNC_PIPELINES, SYNC_STAGES};
 
 /// A stage, by its place in [`Tables::stages`].
@@ -99,9 +99,10 @@ impl Tables {
         for index in OWN_STAGES..self.stages.len() {
             let stage = Stage(index as u8);
             for it in SYNC_ACCESSES {
-                let is_group = it.access == 0 || it.equivalent != 0 || it.access & GROUP_ACCESSES != 0;
+                let is_group = it.access == 0 || it.access & GROUP_ACCESSES != 0;
                 // Groups of stages are in the table too, but so is each of their members that can make the access.
-                if is_group || it.stages & self.stages[index].bit == 0 {
+                let is_here = it.stages & self.stages[index].bit != 0;
+                if is_group || !is_here || has_member(it, self.stages[index].bit) {
                     continue;
                 }
                 self.add_usage(stage, it.access, is_write(it.name));
@@ -206,12 +207,11 @@ pub(crate) fn group_members(bits: u64) -> u64 {
 pub(crate) fn access_members(bits: u64) -> u64 {
     let mut members = bits;
     for it in SYNC_ACCESSES.iter().filter(|it| it.equivalent != 0 && bits & it.access != 0) {
-        members = members & !it.access | it.equivalent;
+        members |= it.equivalent;
     }
     let all = |want_write: bool| {
-        let fits = |it: &&lavascope_abi::desc::SyncAccess| {
-            it.access != 0 && it.access & GROUP_ACCESSES == 0 && is_write(it.name) == want_write
-        };
+        let fits =
+            |it: &&SyncAccess| it.access != 0 && it.access & GROUP_ACCESSES == 0 && is_write(it.name) == want_write;
         SYNC_ACCESSES.iter().filter(fits).fold(0, |all, it| all | it.access)
     };
     if bits & AccessFlags2::MEMORY_READ.0 != 0 {
@@ -221,6 +221,13 @@ pub(crate) fn access_members(bits: u64) -> u64 {
         members |= all(true);
     }
     members
+}
+
+/// Whether an access is a group, some member of which a stage can make. Where it can make none, the group itself is
+/// what it does: the build of an acceleration structure reads its inputs so.
+fn has_member(access: &SyncAccess, stage: u64) -> bool {
+    let is_member = |it: &&SyncAccess| it.access & access.equivalent != 0 && it.equivalent == 0;
+    SYNC_ACCESSES.iter().filter(is_member).any(|it| it.stages & stage != 0)
 }
 
 /// The registry has no mark for writes but their names.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_diag::render_text;
 use lavascope_program::{Found, HazardKind, Place, Program, Region, ResourceId, Scope};
-use lavascope_sim::hazard::{Kinds, print, random_program, shrink};
+use lavascope_sim::hazard::{Kinds, make_sparse, print, random_program, shrink};
 use lavascope_sync::check;
 use lavascope_sync::explain::{
     Budget, Change, Explainer, Gap, Numbers, Removal, Verdict, explain, over_synchronized, propose, report,
@@ -59,10 +59,14 @@ fn agreement(program: &Program) -> Agreement {
 }
 
 fn agrees(kinds: Kinds, count: u64) {
+    agrees_on(programs(kinds, count), count);
+}
+
+fn agrees_on(programs: impl Iterator<Item = (u64, Program)>, count: u64) {
     let (mut hazards, mut neighbors) = (0, 0);
     let mut wrong: Vec<u64> = Vec::new();
     let mut shown = String::new();
-    for (seed, program) in programs(kinds, count) {
+    for (seed, program) in programs {
         let it = agreement(&program);
         hazards += it.hazards;
         neighbors += it.neighbors;
@@ -92,6 +96,15 @@ fn the_follower_agrees_on_queues_events_and_secondaries() {
 #[test]
 fn the_follower_agrees_on_everything() {
     agrees(Kinds::ALL, 500);
+}
+
+#[test]
+fn the_follower_agrees_on_sparse_buffers() {
+    let sparse = programs(Kinds::ALL, 300).map(|(seed, mut program)| {
+        make_sparse(&mut program, seed);
+        (seed, program)
+    });
+    agrees_on(sparse, 300);
 }
 
 /// What can be done about the hazards of random programs.
@@ -559,4 +572,23 @@ fn needless_synchronization_of_random_programs() {
     }
     println!("{found} needless operations and bits in {programs_with} of 20 programs");
     assert!(programs_with > 0);
+}
+
+#[test]
+fn faults_have_names_and_say_what_to_do() {
+    let codes = |file: &str| {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios").join(file);
+        let text = std::fs::read_to_string(path).expect("a text");
+        let program = lavascope_scenario::parse(&text).expect("a scenario").program;
+        let all = report(&program, &Numbers(&program));
+        all.iter().for_each(|it| assert!(!it.fixes.is_empty() && !it.explanation.is_empty(), "{it:?}"));
+        all.iter().map(|it| it.code.0.clone().into_owned()).collect::<Vec<_>>()
+    };
+    let of_buffer = "UNASSIGNED-VkBufferMemoryBarrier-buffer-00004";
+    assert_eq!(codes("queue_family/acquire_without_release.vks"), [of_buffer]);
+    assert_eq!(codes("queue_family/read_before_acquire.vks"), ["SYNC-CONTENTS-READ-WITHOUT-ACQUIRE"]);
+    assert_eq!(codes("queue_family/read_without_transfer.vks"), ["SYNC-CONTENTS-READ-WITHOUT-TRANSFER"]);
+    assert_eq!(codes("render_pass/write_to_preserved.vks"), ["SYNC-CONTENTS-WRITE-TO-PRESERVED"]);
+    assert_eq!(codes("render_pass/not_preserved.vks"), ["SYNC-CONTENTS-READ-NOT-PRESERVED"]);
+    assert_eq!(codes("queue_family/read_after_transfer.vks"), [""; 0]);
 }

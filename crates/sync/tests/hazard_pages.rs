@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use lavascope_diag::Code;
-use lavascope_program::HazardKind;
-use lavascope_scenario::{Scenario, parse, run};
+use lavascope_program::{FaultKind, HazardKind};
+use lavascope_scenario::{Kind, Scenario, parse, run};
 use lavascope_sync::explain::{
-    Budget, NEVER_EXECUTED, Numbers, OVER_SYNCHRONIZATION, never_executed, over_synchronized, parked,
+    Budget, NEVER_EXECUTED, Numbers, OVER_SYNCHRONIZATION, fault_code, never_executed, over_synchronized, parked,
+    report,
 };
 
 fn folder() -> PathBuf {
@@ -41,7 +42,7 @@ fn judged(kind: HazardKind, heading: &str) -> Scenario {
 
 fn judged_of(code: &Code, heading: &str) -> Scenario {
     let text = scenario_text(&page_of(code), heading);
-    let outcomes = run(&[(format!("{code}, {heading}"), text.clone())], lavascope_sync::check);
+    let outcomes = run(&[(format!("{code}, {heading}"), text.clone())], lavascope_sync::check_all);
     for it in outcomes {
         it.result.unwrap_or_else(|error| panic!("{}:\n{error}", it.name));
     }
@@ -54,9 +55,38 @@ fn the_wrong_programs_have_the_hazard_of_their_page_and_the_mended_ones_none() {
         let wrong = judged(kind, "Wrong");
         assert!(!wrong.expectations.is_empty(), "{kind}");
         for it in &wrong.expectations {
-            assert!(it.kind == kind && !it.is_known_gap, "{kind}: {it:?}");
+            assert!(it.kind == Kind::Hazard(kind) && !it.is_known_gap, "{kind}: {it:?}");
         }
         assert!(judged(kind, "Mended").header.is_clean, "{kind}");
+    }
+}
+
+/// Those of buffers and those of images.
+fn fault_codes() -> Vec<(FaultKind, Code)> {
+    let both = |kind| [false, true].map(|is_image| (kind, Code(Cow::Borrowed(fault_code(kind, is_image)))));
+    let mut all: Vec<(FaultKind, Code)> = FaultKind::ALL.into_iter().flat_map(both).collect();
+    all.dedup();
+    all
+}
+
+#[test]
+fn the_programs_of_faults_have_the_fault_of_their_page_and_then_none() {
+    for (kind, code) in fault_codes() {
+        let wrong = judged_of(&code, "Wrong");
+        assert!(!wrong.expectations.is_empty(), "{code}");
+        for it in &wrong.expectations {
+            assert!(it.kind == Kind::Fault(kind) && !it.is_known_gap, "{code}: {it:?}");
+        }
+        let told = report(&wrong.program, &Numbers(&wrong.program));
+        assert!(told.iter().all(|it| it.code == code), "{told:?}");
+        assert!(judged_of(&code, "Mended").header.is_clean, "{code}");
+        assert_named(&code);
+        let page = page_of(&code);
+        assert!(page.contains(&format!("\nScenarios call it `{}`; ", kind.short())), "{code}");
+        assert!(page.contains(&format!("LAVASCOPE_MESSAGE_ID_FILTER={code}\n")), "{code}");
+        // What `lavascope explain` lists: one line.
+        let sentence = page.lines().nth(2).expect("a sentence");
+        assert!(sentence.ends_with('.') && page.lines().nth(3) == Some(""), "{code}: {sentence}");
     }
 }
 
@@ -65,7 +95,8 @@ fn pages_say_their_names_and_there_are_no_others() {
     let codes = HazardKind::ALL
         .map(|it| code(it).to_string())
         .into_iter()
-        .chain([OVER_SYNCHRONIZATION, NEVER_EXECUTED].map(str::to_owned));
+        .chain([OVER_SYNCHRONIZATION, NEVER_EXECUTED].map(str::to_owned))
+        .chain(fault_codes().into_iter().map(|it| it.1.to_string()));
     let mut expected: Vec<String> = codes.map(|it| format!("{it}.md")).collect();
     let entries = std::fs::read_dir(folder()).expect("the folder of the pages");
     let mut found: Vec<String> =

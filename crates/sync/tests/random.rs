@@ -2,8 +2,16 @@
 //!
 //! `cargo xtask sim` makes it more, and others, and shows what the programs were made of.
 
-use lavascope_program::{Command, CommandBufferId, Found, Place, Program};
-use lavascope_sim::hazard::{Census, Kinds, OracleRules, describe, find_disagreement, find_hazards, random_program};
+use std::collections::BTreeMap;
+
+use lavascope_abi::Format;
+use lavascope_program::{
+    Command, CommandBufferId, FaultKind, Found, Place, Program, RenderPass, ResourceKind, Scope, Subpass,
+    SubpassDependency, SubresourceLayout, Tiling,
+};
+use lavascope_sim::hazard::{
+    Census, Kinds, OracleRules, compare_faults, describe, find_disagreement, find_hazards, make_sparse, random_program,
+};
 use lavascope_sync::{Engine, Rules, check_with};
 
 /// The same rules for both.
@@ -140,4 +148,79 @@ fn everything_without_one_rule() {
         let engine = Rules { most_recent_reads, visible_writes, ordered_transitions };
         agree(Kinds::ALL, Setting { oracle, engine }, 1_000);
     }
+}
+
+/// Takes attachments from one subpass, which may preserve them instead; every subpass is ordered after the one before.
+fn forget_attachments(pass: &mut RenderPass, seed: u64) {
+    let (count, attachments) = (pass.subpasses.len() as u32, pass.attachments.len() as u32);
+    let one = (seed / 4) as usize % pass.subpasses.len().max(1);
+    if let Some(subpass) = pass.subpasses.get_mut(one) {
+        let preserves = if seed.is_multiple_of(2) { (0..attachments).collect() } else { Vec::new() };
+        *subpass = Subpass { preserves, view_mask: subpass.view_mask, ..Subpass::default() };
+    }
+    let next =
+        |it: u32| SubpassDependency { src: Some(it), dst: Some(it + 1), scope: Scope::default(), view_offset: None };
+    pass.dependencies.extend((0..count.saturating_sub(1)).map(next));
+}
+
+/// The programs of all tests, with resources that queue families own.
+#[test]
+fn contents_of_resources() {
+    let (mut wrong, mut kinds) = (Vec::new(), BTreeMap::new());
+    for seed in 1..=4_000 {
+        let mut program = random_program(seed, &Kinds::ALL);
+        program.resources.iter_mut().for_each(|it| it.is_exclusive = true);
+        program.render_passes.iter_mut().for_each(|it| forget_attachments(it, seed));
+        let faults = lavascope_sync::check_all(&program).faults;
+        faults.iter().for_each(|it| *kinds.entry(it.kind).or_insert(0) += 1);
+        if let Some(why) = compare_faults(&program, &faults) {
+            wrong.push(format!("seed {seed}: {why}\n{}", lavascope_sim::hazard::print(&program)));
+        }
+    }
+    assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
+    assert!(FaultKind::ALL.iter().all(|it| kinds.get(it).is_some_and(|it| *it > 10)), "{kinds:?}");
+}
+
+/// The programs of all tests with images of other formats and layouts: blocks of two texels, and rows with padding.
+#[test]
+fn blocks_and_pitches() {
+    let (mut wrong, mut changed) = (Vec::new(), 0);
+    for seed in 1..=3_000 {
+        let mut program = random_program(seed, &Kinds::ALL);
+        for it in &mut program.resources {
+            let ResourceKind::Image(image) = &mut it.kind else { continue };
+            let is_color = [Format::R8_UNORM, Format::R8G8_UNORM].contains(&image.format);
+            changed += usize::from(is_color);
+            match (is_color, it.binding) {
+                (true, None) => image.format = Format::G8B8G8R8_422_UNORM,
+                (true, Some(_)) if seed.is_multiple_of(2) && image.mips == 1 => {
+                    let layout = SubresourceLayout { offset: 1, row_pitch: 4, depth_pitch: 8, array_pitch: 8 };
+                    image.tiling = Tiling::Pitched([layout].into());
+                    // Hazards are told by texel, and the oracle counts bytes.
+                    image.format = Format::R8_UNORM;
+                }
+                _ => {}
+            }
+        }
+        if let Some((small, why)) = find_disagreement(&program, OracleRules::CONTRACT, &lavascope_sync::check) {
+            wrong.push(format!("seed {seed}:\n{}", describe(&small, &why)));
+        }
+    }
+    assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
+    assert!(changed > 3_000, "{changed} images are other ones");
+}
+
+#[test]
+fn sparse_buffers() {
+    let (mut wrong, mut hazards) = (Vec::new(), 0);
+    for seed in 1..=3_000 {
+        let mut program = random_program(seed, &Kinds::ALL);
+        make_sparse(&mut program, seed);
+        hazards += lavascope_sync::check(&program).len();
+        if let Some((small, why)) = find_disagreement(&program, OracleRules::CONTRACT, &lavascope_sync::check) {
+            wrong.push(format!("seed {seed}:\n{}", describe(&small, &why)));
+        }
+    }
+    assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
+    assert!(hazards > 1000, "{hazards}");
 }

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use lavascope_program::{Found, Program};
+use lavascope_program::{Findings, Program};
 use lavascope_scenario::{parse, run};
-use lavascope_sim::hazard::{OracleRules, compare, find_hazards};
+use lavascope_sim::hazard::{OracleRules, compare, compare_faults, find_hazards};
 
 /// The scenarios of a folder, by name.
 fn scenarios(folder: &str) -> Vec<(String, String)> {
@@ -20,7 +20,7 @@ fn scenarios(folder: &str) -> Vec<(String, String)> {
     files
 }
 
-fn judge(folder: &str, check: impl Fn(&Program) -> Vec<Found>) {
+fn judge(folder: &str, check: impl Fn(&Program) -> Findings) {
     let wrong: Vec<String> = run(&scenarios(folder), check)
         .into_iter()
         .filter_map(|it| it.result.err().map(|error| format!("{}:\n{error}", it.name)))
@@ -45,7 +45,7 @@ macro_rules! folders {
     ($(#[test] fn $name:ident();)*) => {
         $(#[test]
         fn $name() {
-            judge(stringify!($name), lavascope_sync::check);
+            judge(stringify!($name), lavascope_sync::check_all);
         })*
 
         const FOLDERS: &[&str] = &[$(stringify!($name)),*];
@@ -80,5 +80,20 @@ folders! {
     #[test] fn raster_order();
     #[test] fn render_pass();
     #[test] fn secondary();
+    #[test] fn sparse();
     #[test] fn submit();
+}
+
+#[test]
+fn the_oracle_agrees_on_contents() {
+    let mut faulty = 0;
+    for (name, text) in ["queue_family", "render_pass"].into_iter().flat_map(scenarios) {
+        let program = parse(&text).expect("a scenario").program;
+        let faults = lavascope_sync::check_all(&program).faults;
+        faulty += usize::from(!faults.is_empty());
+        if let Some(why) = compare_faults(&program, &faults) {
+            panic!("{name}: {why}");
+        }
+    }
+    assert!(faulty >= 10, "{faulty} scenarios have faults");
 }

@@ -6,9 +6,11 @@ use anyhow::{Context, anyhow};
 use serde::Serialize;
 
 use lavascope_diag::{Diagnostic, Severity, render_text};
-use lavascope_program::CommandBufferId;
+use lavascope_program::{CommandBufferId, Findings};
 use lavascope_scenario::{Site as Written, Source, Spot};
-use lavascope_sync::explain::{Budget, Site, advise, causes, diagnose, never_executed, over_synchronized, parked};
+use lavascope_sync::explain::{
+    Budget, Site, advise, causes, diagnose, diagnose_faults, fault_causes, never_executed, over_synchronized, parked,
+};
 
 use super::Outcome;
 use crate::scenario_names::ScenarioNames;
@@ -39,14 +41,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let source = Source::new(content)
         .map_err(|error| anyhow!("{}:{}:{}: {}", file.display(), error.line, error.column, error.message))?;
     let program = &source.scenario.program;
-    let found = lavascope_sync::check(program);
-    let mut spots: Vec<Option<Spot<'_>>> = causes(program, &found).iter().map(|it| source.operand(it.0)).collect();
-    let mut diagnostics = diagnose(program, &found, &ScenarioNames(&source));
-    let parked = parked(program);
-    diagnostics.extend(never_executed(program, &parked, &ScenarioNames(&source)));
-    let mut steps: Vec<u32> = parked.iter().map(|it| it.1).collect();
-    steps.dedup();
-    spots.extend(steps.into_iter().map(|it| source.spot(Written::Step(it))));
+    let (mut spots, mut diagnostics) = find(&source);
     let findings = diagnostics.len();
     if arguments.needless {
         let needless = over_synchronized(program, BUDGET);
@@ -63,6 +58,22 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         text::emit(&render(file, &spots, &diagnostics, findings))?;
     }
     Ok(if findings == 0 { Outcome::Fine } else { Outcome::Found })
+}
+
+/// All that is wrong, each with where it is written.
+fn find<'a>(source: &Source<'a>) -> (Vec<Option<Spot<'a>>>, Vec<Diagnostic>) {
+    let (program, names) = (&source.scenario.program, ScenarioNames(source));
+    let Findings { hazards, faults } = lavascope_sync::check_all(program);
+    let mut spots: Vec<Option<Spot<'a>>> = causes(program, &hazards).iter().map(|it| source.operand(it.0)).collect();
+    let mut diagnostics = diagnose(program, &hazards, &names);
+    spots.extend(fault_causes(program, &faults).iter().map(|it| source.operand_of_fault(it.0)));
+    diagnostics.extend(diagnose_faults(program, &faults, &names));
+    let parked = parked(program);
+    diagnostics.extend(never_executed(program, &parked, &names));
+    let mut steps: Vec<u32> = parked.iter().map(|it| it.1).collect();
+    steps.dedup();
+    spots.extend(steps.into_iter().map(|it| source.spot(Written::Step(it))));
+    (spots, diagnostics)
 }
 
 /// Where an operation is written that can be changed.

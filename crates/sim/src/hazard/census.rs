@@ -192,6 +192,7 @@ fn step_things(step: &Step, things: &mut Vec<&'static str>) {
         Step::HostAccess { .. } => "host access",
         Step::Acquire { .. } => "acquire",
         Step::Present { .. } => "present",
+        Step::BindSparse { .. } => "sparse binding",
         Step::Destroy(_) => "destroy",
     };
     things.push(name);

@@ -12,7 +12,7 @@ use super::{
     machine::Machine,
     masks::{self, EVERY_STAGE, TRANSITION},
     rendering::Instance,
-    trace::{Accesses, Dependency, END, Line, Op, Part, Role, Scope, Time},
+    trace::{Accesses, Dependency, END, Line, Op, Part, Role, Scope, Time, Transfer},
 };
 
 /// Where commands are executed.
@@ -199,6 +199,16 @@ impl<'p> Machine<'p> {
                 }
                 None => self.add_inside(environment, half_of_transfer(&shared, half, available, visible)),
             };
+            if let (What::Ownership { resource, ownership, .. }, true) = (&element.what, half != Half::Neither) {
+                self.trace.transfers.push(Transfer {
+                    time,
+                    place: place.clone(),
+                    resource: *resource,
+                    cells: part.as_ref().map_or(Vec::new(), |it| it.cells.clone()),
+                    ownership: *ownership,
+                    is_release: half == Half::Release,
+                });
+            }
             let is_access = half != Half::Neither || is_transition(&element.what);
             if let Some((resource, _)) = target.filter(|_| is_access) {
                 let index = first_index + index;

@@ -5,10 +5,12 @@ use std::{collections::BTreeMap, fmt};
 use lavascope_program::{Found, Program};
 
 use super::{
-    cells::{Cell, cells_of},
+    cells::{Cell, Cells, cells_of},
+    machine::execute,
     oracle::{OracleRules, Verdict, find_hazards},
     print::{print, print_place},
     shrink::shrink,
+    trace::Trace,
 };
 
 /// An engine, as far as a comparison is concerned: hazards in the order in which they are found.
@@ -25,8 +27,13 @@ pub struct Disagreement {
 /// The first cell on which an engine and verdicts differ: in the access, its kind, or its partner.
 pub fn compare(program: &Program, verdicts: &[Verdict], engine: Engine<'_>) -> Option<Disagreement> {
     let mut found: BTreeMap<Cell, Found> = BTreeMap::new();
+    let sparse = is_sparse(program).then(|| execute(program).0);
     for it in engine(program) {
-        for cell in cells_of(program, it.resource, &it.region) {
+        let cells = match &sparse {
+            None => cells_of(program, it.resource, &it.region),
+            Some(trace) => cells_then(program, trace, &it),
+        };
+        for cell in cells {
             found.entry(cell).or_insert_with(|| it.clone());
         }
     }
@@ -37,6 +44,18 @@ pub fn compare(program: &Program, verdicts: &[Verdict], engine: Engine<'_>) -> O
         }
     }
     found.into_iter().next().map(|(cell, it)| Disagreement { cell, oracle: None, engine: Some(it) })
+}
+
+fn is_sparse(program: &Program) -> bool {
+    program.resources.iter().any(|it| it.is_sparse)
+}
+
+/// The cells of what was found, as things were bound when it happened.
+fn cells_then(program: &Program, trace: &Trace, found: &Found) -> Vec<Cell> {
+    let at = trace.ops.iter().find(|it| it.place == found.at).map_or(0, |it| it.time);
+    let mut cells = Cells::new(program);
+    trace.binds.iter().filter(|it| it.0 < at).for_each(|it| cells.bind(&it.1));
+    cells.now(found.resource, &found.region)
 }
 
 /// A program on which the two disagree, made small, with the disagreement; none if they agree.

@@ -128,6 +128,10 @@ fn walk_step(step: &mut Step, edit: &mut Edit) {
             batches.iter_mut().for_each(|it| walk_batch(it, edit));
         }
         Step::Present { waits, .. } => edit.remove(waits, Which::Weaken),
+        Step::BindSparse { waits, binds, .. } => {
+            edit.remove(waits, Which::Weaken);
+            edit.remove(binds, Which::All);
+        }
         Step::HostAccess { region, .. } => edit.shrink_region(region, Which::All),
         _ => {}
     }

@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_program::{
-    At, Batch, Place, Point, Program, RasterOrder, Region, ResourceId, ResourceKind, SemaphoreId, Step,
+    At, Batch, FenceId, Place, Point, Program, RasterOrder, Region, ResourceId, ResourceKind, SemaphoreId, SparseBind,
+    Step,
 };
 
 use super::{
@@ -29,7 +30,7 @@ pub(super) fn execute<'p>(program: &'p Program) -> (Trace, Cells<'p>) {
     for queue in &machine.queues {
         machine.trace.parked.extend(queue.items.iter().filter_map(|it| match it {
             Item::Batch { step, batch, .. } => Some((*step, *batch)),
-            Item::Present { step, .. } => Some((*step, 0)),
+            Item::Present { step, .. } | Item::Bind { step, .. } => Some((*step, 0)),
             Item::Fence(_) => None,
         }));
     }
@@ -59,6 +60,15 @@ enum Item<'p> {
     Batch { step: u32, batch: u32, submitted: Time, content: &'p Batch },
     Fence(u32),
     Present { step: u32, submitted: Time, waits: &'p [SemaphoreId], images: &'p [ResourceId] },
+    Bind { step: u32, submitted: Time, content: Bind<'p> },
+}
+
+/// `vkQueueBindSparse`.
+struct Bind<'p> {
+    waits: &'p [Point],
+    binds: &'p [SparseBind],
+    signals: &'p [Point],
+    fence: Option<FenceId>,
 }
 
 /// A signal operation that was executed.
@@ -135,6 +145,11 @@ impl<'p> Machine<'p> {
             }
             Step::Present { queue, waits, images } => {
                 let item = Item::Present { step: number, submitted: time, waits, images };
+                self.queues[queue.0 as usize].items.push_back(item);
+            }
+            Step::BindSparse { queue, waits, binds, signals, fence } => {
+                let content = Bind { waits, binds, signals, fence: *fence };
+                let item = Item::Bind { step: number, submitted: time, content };
                 self.queues[queue.0 as usize].items.push_back(item);
             }
             Step::Destroy(resource) => self.trace.destroyed.push((time, *resource)),
@@ -229,6 +244,7 @@ impl<'p> Machine<'p> {
             None => false,
             Some(Item::Fence(_)) => true,
             Some(Item::Batch { content, .. }) => content.waits.iter().all(|it| self.signaled(it.point).is_some()),
+            Some(Item::Bind { content, .. }) => content.waits.iter().all(|it| self.signaled(*it).is_some()),
             Some(Item::Present { waits, .. }) => waits.iter().all(|it| !self.semaphores[it.0 as usize].is_empty()),
         }
     }
@@ -242,6 +258,7 @@ impl<'p> Machine<'p> {
                 self.fences[fence as usize] = Some(vec![scope]);
             }
             Item::Present { step, submitted, waits, images } => self.present(step, submitted, waits, images),
+            Item::Bind { submitted, content, .. } => self.bind_sparse(queue, submitted, &content),
         }
     }
 
@@ -292,6 +309,30 @@ impl<'p> Machine<'p> {
             for first in firsts.iter().cloned().chain([vec![host]]) {
                 self.order(first, second);
             }
+        }
+    }
+
+    /// Binds memory. Only what the batch waits for, what the host did before, and earlier signals of the queue come
+    /// before its own signals: commands are no part of such a batch. Spec: "Semaphore Signaling", "Sparse Resources".
+    fn bind_sparse(&mut self, queue: u32, submitted: Time, content: &Bind<'p>) {
+        let time = self.tick();
+        let mut first = vec![everything_before(Line::Host, submitted)];
+        for point in content.waits {
+            first.extend(self.wait(*point));
+        }
+        for bind in content.binds {
+            self.cells.bind(bind);
+            self.trace.binds.push((time, bind.clone()));
+        }
+        if content.signals.is_empty() && content.fence.is_none() {
+            return;
+        }
+        let signals = &mut self.queues[queue as usize].signals;
+        signals.extend(first);
+        let first = signals.clone();
+        content.signals.iter().for_each(|it| self.signal(*it, first.clone()));
+        if let Some(fence) = content.fence {
+            self.fences[fence.0 as usize] = Some(first);
         }
     }
 

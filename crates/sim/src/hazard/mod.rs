@@ -8,6 +8,7 @@ mod census_shapes;
 mod commands;
 mod compare;
 mod edit;
+mod faults;
 mod generate;
 mod machine;
 mod masks;
@@ -15,15 +16,18 @@ mod oracle;
 mod print;
 mod rendering;
 mod shrink;
+mod sparse;
 mod trace;
 
 pub use cells::{Cell, cells_of};
 pub use census::{Census, THINGS};
 pub use compare::{Disagreement, Engine, compare, describe, find_disagreement};
+pub use faults::{FaultVerdict, compare_faults};
 pub use generate::{Kinds, random_program};
 pub use oracle::{OracleRules, Outcome, Partner, Verdict, find_hazards};
 pub use print::{print, print_place};
 pub use shrink::shrink;
+pub use sparse::make_sparse;
 
 #[cfg(test)]
 mod tests;

@@ -261,6 +261,9 @@ fn step_text(step: &Step) -> String {
         }
         Step::Acquire { image, semaphore, fence } => format!("acquire r{} {semaphore:?} {fence:?}", image.0),
         Step::Present { queue, waits, images } => format!("present q{} {waits:?} {images:?}", queue.0),
+        Step::BindSparse { queue, waits, binds, signals, fence } => {
+            format!("bind q{} wait {waits:?} {binds:?} signal {signals:?} {fence:?}", queue.0)
+        }
         Step::Destroy(resource) => format!("destroy r{}", resource.0),
     }
 }

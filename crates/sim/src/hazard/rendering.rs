@@ -13,7 +13,7 @@ use super::{
     commands::{Environment, transition},
     machine::Machine,
     masks,
-    trace::{Accesses, Dependency, END, Line, Op, Role, Scope, SubpassAt, Time},
+    trace::{Accesses, Dependency, END, Line, Op, Role, Scope, SubpassAt, SubpassBegin, Time},
 };
 
 /// One execution of a render pass, or of rendering without one.
@@ -202,6 +202,7 @@ impl<'p> Machine<'p> {
         environment.pass = Some(instance);
         self.transitions_into(environment, place, &mut state, subpass);
         let begin = self.tick();
+        self.note_contents(environment, place, &state, begin);
         self.set_scopes(environment.queue, &state, subpass, (begin, END));
         let time = self.tick();
         for (number, attachment) in state.pass.attachments.iter().enumerate() {
@@ -215,6 +216,21 @@ impl<'p> Machine<'p> {
             instance.begin = begin;
             instance.pass = Some(state);
         }
+    }
+
+    /// What happens to the contents of attachments when a subpass begins.
+    fn note_contents(&mut self, environment: &Environment<'p>, place: &Place, state: &PassState<'p>, time: Time) {
+        let Some(at) = environment.pass.as_ref().map(|it| it.at()) else { return };
+        let cells = |view: &AttachmentView| {
+            let mut region = view.region.clone();
+            region.area = Some(region.area.map_or(state.area, |it| intersection(it, state.area)));
+            (view.resource, self.cells.numbers(view.resource, &Region::Image(region)))
+        };
+        let attachments = state.views.iter().map(cells).collect();
+        let preserved = state.pass.subpasses[at.subpass as usize].preserves.clone();
+        let lost = (0..state.pass.attachments.len()).filter(|it| is_lost(state.pass, at.subpass, *it));
+        let lost = lost.map(|it| it as u32).collect();
+        self.trace.subpasses.push(SubpassBegin { time, place: place.clone(), at, attachments, preserved, lost });
     }
 
     /// Transitions to the layouts that the subpass wants.
@@ -397,6 +413,23 @@ fn uses(pass: &RenderPass, subpass: u32, attachment: usize) -> Option<i32> {
     let targets = subpass.resolves.iter().map(|(_, target, layout)| (*target, *layout));
     let mut all = plain.copied().chain(targets).chain(subpass.depth_stencil_resolve);
     all.find(|(it, _)| *it as usize == attachment).map(|(_, layout)| layout)
+}
+
+/// Whether the contents of an attachment become undefined where a subpass begins. Spec: `VkSubpassDescription2`.
+fn is_lost(pass: &RenderPass, subpass: u32, attachment: usize) -> bool {
+    let keeps = |it: u32| {
+        let is_preserved = pass.subpasses[it as usize].preserves.contains(&(attachment as u32));
+        is_preserved || uses(pass, it, attachment).is_some()
+    };
+    // As an input alone it would never be lost.
+    let is_output = |it: &Subpass| {
+        let without_inputs = Subpass { inputs: Vec::new(), ..it.clone() };
+        let alone = RenderPass { subpasses: vec![without_inputs], ..RenderPass::default() };
+        uses(&alone, 0, attachment).is_some()
+    };
+    let comes_from_keeper =
+        |it: &SubpassDependency| it.dst == Some(subpass) && it.src.is_some_and(|src| src != subpass && keeps(src));
+    pass.subpasses.iter().any(is_output) && pass.dependencies.iter().any(comes_from_keeper) && !keeps(subpass)
 }
 
 fn first_use(pass: &RenderPass, attachment: usize) -> Option<u32> {

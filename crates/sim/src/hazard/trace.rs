@@ -3,7 +3,7 @@
 //! One clock counts for the whole program, in the order of execution. Dependencies are the specification's: two sets
 //! of operations and two sets of memory accesses, kept as they are and never merged.
 
-use lavascope_program::{Place, RasterOrder, ResourceId};
+use lavascope_program::{Ownership, Place, RasterOrder, ResourceId, SparseBind};
 
 /// A point of the clock. All accesses of one command have the same.
 pub(super) type Time = u32;
@@ -107,8 +107,35 @@ pub(super) struct Trace {
     /// Per execution of a render pass: whether dependencies lead from one subpass to another, in whatever stages.
     pub(super) instances: Vec<Vec<Vec<bool>>>,
     pub(super) destroyed: Vec<(Time, ResourceId)>,
+    /// Bindings of memory to sparse resources.
+    pub(super) binds: Vec<(Time, SparseBind)>,
+    pub(super) transfers: Vec<Transfer>,
+    pub(super) subpasses: Vec<SubpassBegin>,
     /// Batches, and presents as batch zero, that still wait at the end.
     pub(super) parked: Vec<(u32, u32)>,
+}
+
+/// Half of a transfer between queue families.
+pub(super) struct Transfer {
+    pub(super) time: Time,
+    pub(super) place: Place,
+    pub(super) resource: ResourceId,
+    pub(super) cells: Vec<u32>,
+    pub(super) ownership: Ownership,
+    pub(super) is_release: bool,
+}
+
+/// A subpass begins.
+pub(super) struct SubpassBegin {
+    pub(super) time: Time,
+    pub(super) place: Place,
+    pub(super) at: SubpassAt,
+    /// What is inside the render area of each attachment.
+    pub(super) attachments: Vec<(ResourceId, Vec<u32>)>,
+    /// Attachments that the subpass preserves.
+    pub(super) preserved: Vec<u32>,
+    /// Attachments whose contents become undefined.
+    pub(super) lost: Vec<u32>,
 }
 
 impl Scope {

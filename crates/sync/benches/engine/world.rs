@@ -62,7 +62,7 @@ impl World {
         let flags = QueueFlags::GRAPHICS.0 | QueueFlags::COMPUTE.0 | QueueFlags::TRANSFER.0;
         let queue = |family| Queue { family, flags };
         let mut engine = Engine::new(&(0..queues).map(queue).collect::<Vec<_>>(), 0, queues, 2);
-        engine.add_resource(&Resource { kind: ResourceKind::Buffer { size: ranges * RANGE }, binding: None });
+        engine.add_resource(&Resource::new(ResourceKind::Buffer { size: ranges * RANGE }, None));
         for format in [Format::R8G8B8A8_UNORM, Format::D32_SFLOAT, Format::R8G8B8A8_UNORM] {
             engine.add_resource(&image(format));
         }
@@ -137,7 +137,7 @@ impl World {
             self.engine.step(&Step::Destroy(old));
         }
         let kind = ResourceKind::Buffer { size: 4096 };
-        let upload = self.engine.add_resource(&Resource { kind, binding: None });
+        let upload = self.engine.add_resource(&Resource::new(kind, None));
         self.alive.push(upload);
         let mut commands = frame();
         let region = Region::Buffer(0..2048 + self.frames % 64 * 16);
@@ -159,7 +159,7 @@ impl World {
 
 fn image(format: Format) -> Resource {
     let kind = Image { format, extent: [1920, 1080, 1], mips: 1, layers: 1, tiling: Tiling::Optimal, alias: false };
-    Resource { kind: ResourceKind::Image(kind), binding: None }
+    Resource::new(ResourceKind::Image(kind), None)
 }
 
 fn region(range: u64) -> Region {

@@ -6,16 +6,17 @@ use std::collections::{HashMap, HashSet};
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_diag::{Code, Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
 use lavascope_program::{
-    Barrier, Command, CommandBufferId, FenceId, Found, HazardKind, Place, Program, QueueId, Region, RenderPassId,
-    ResourceId, ResourceKind, SemaphoreId, Step, WaitEvents,
+    Barrier, Command, CommandBufferId, FenceId, Findings, Found, HazardKind, Place, Program, QueueId, Region,
+    RenderPassId, ResourceId, ResourceKind, SemaphoreId, Step, WaitEvents,
 };
 
 use super::describe::describe_operation;
 use super::element::recorded;
+use super::fault::diagnose_faults;
 use super::level::{Level, level};
 use super::words::{access_names, region_text, stage_names};
 use super::{AccessFacts, Explainer, Explanation, Lane, OperationKind, Proposal, Role, Verdict};
-use crate::check;
+use crate::check_all;
 
 /// How things of a program are called.
 pub trait Names {
@@ -130,9 +131,12 @@ fn function_of(command: &Command, stage: u64) -> &'static str {
     }
 }
 
-/// Every hazard of a program, those with the same cause once, with their number.
+/// Every hazard and every fault of a program, those with the same cause once, with their number.
 pub fn report(program: &Program, names: &dyn Names) -> Vec<Diagnostic> {
-    diagnose(program, &check(program), names)
+    let Findings { hazards, faults } = check_all(program);
+    let mut all = diagnose(program, &hazards, names);
+    all.extend(diagnose_faults(program, &faults, names));
+    all
 }
 
 /// The same of hazards that were found already.
@@ -248,8 +252,16 @@ fn parts(found: &Found, all: &[Found], names: &dyn Names) -> String {
     let same = all.iter().filter(|it| {
         (it.kind, &it.at, &it.prior, it.resource) == (found.kind, &found.at, &found.prior, found.resource)
     });
-    let regions = Region::join_all(same.map(|it| it.region.clone()));
-    let mut texts: Vec<String> = regions.iter().take(PARTS_MAX).map(|it| names.part(found.resource, it)).collect();
+    parts_text(found.resource, same.map(|it| &it.region), names)
+}
+
+pub(super) fn parts_text<'r>(
+    resource: ResourceId,
+    regions: impl Iterator<Item = &'r Region>,
+    names: &dyn Names,
+) -> String {
+    let regions = Region::join_all(regions.cloned());
+    let mut texts: Vec<String> = regions.iter().take(PARTS_MAX).map(|it| names.part(resource, it)).collect();
     if regions.len() > PARTS_MAX {
         texts.push(format!("{} other parts", regions.len() - PARTS_MAX));
     }

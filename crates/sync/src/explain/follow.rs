@@ -227,10 +227,11 @@ impl<'t> Follower<'t> {
             }
             Happens::HostLearns(from) => self.host_learns(moment, from),
             Happens::HostSignals => drop(self.known.insert(self.now, self.host)),
+            Happens::Binds { signals, is_signaling } => self.bind_sparse(moment, signals, *is_signaling),
             Happens::Destroys(resource) => {
-                let whole = self.timeline.addresses.whole(*resource);
                 let piece = &self.pair.piece;
-                let has_it = whole.start <= piece.start && piece.end <= whole.end;
+                let everywhere = self.timeline.addresses(self.now).everywhere(*resource);
+                let has_it = everywhere.iter().any(|it| it.start <= piece.start && piece.end <= it.end);
                 self.is_forgotten |= has_it && self.pair.prior.0 < self.now;
             }
             Happens::Acquires(image) => {
@@ -248,7 +249,7 @@ impl<'t> Follower<'t> {
         if self.prior.role == Role::Transition {
             let second = self.merged(&self.prior.second);
             let marks = &mut self.marks[usize::from(queue)];
-            let addresses = &self.timeline.addresses;
+            let addresses = self.timeline.addresses(self.now);
             for gate in second.iter().filter(|it| is_about(addresses, it, self.pair)) {
                 marks.available = marks.available.union(gate.scope.dst);
                 let is_alias = self.pair.is_alias;
@@ -318,7 +319,7 @@ impl<'t> Follower<'t> {
 
     /// Whether a dependency is about all of the memory that is followed.
     pub(super) fn is_about(&self, element: &Element) -> bool {
-        is_about(&self.timeline.addresses, element, self.pair)
+        is_about(self.timeline.addresses(self.now), element, self.pair)
     }
 
     fn marks_with_passed(&self, queue: usize) -> Marks {
@@ -403,7 +404,7 @@ impl<'t> Follower<'t> {
     }
 
     fn is_through(&self, element: &Element, resource: ResourceId) -> bool {
-        let addresses = &self.timeline.addresses;
+        let addresses = self.timeline.addresses(self.now);
         let identity = addresses.identity(resource);
         element.about.as_ref().is_none_or(|it| addresses.identity(it.resource) == identity)
     }
@@ -425,7 +426,7 @@ impl<'t> Follower<'t> {
         let Some(about) = element.about.as_ref().filter(|_| self.pair.is_alias && !element.is_transition) else {
             return false;
         };
-        let addresses = &self.timeline.addresses;
+        let addresses = self.timeline.addresses(self.now);
         let aliased = addresses.aliased(about.resource, &addresses.ranges(about.resource, &about.region));
         let piece = &self.pair.piece;
         about.resource == self.at.resource
@@ -535,6 +536,18 @@ impl<'t> Follower<'t> {
         known.join(self.signaled[queue]);
         if let Some(submit) = moment.submitted.and_then(|it| self.submits.get(&it)) {
             known.join(submit.on_device());
+        }
+        self.known.insert(self.now, known);
+    }
+
+    fn bind_sparse(&mut self, moment: &Moment, from: &[usize], is_signaling: bool) {
+        self.waited.extend(from);
+        let mut known = moment.submitted.and_then(|it| self.submits.get(&it)).copied().unwrap_or_default();
+        from.iter().filter_map(|it| self.known.get(it)).for_each(|it| known.join(*it));
+        let queue = usize::from(moment.queue);
+        known.join(self.signaled[queue]);
+        if is_signaling {
+            self.signaled[queue] = known.on_device();
         }
         self.known.insert(self.now, known);
     }

@@ -30,10 +30,10 @@ pub(super) fn used<'t>(timeline: &'t Timeline<'_>, moment: usize, used: usize) -
 /// safe, they are all given: the hazard is there.
 pub(super) fn pairs(timeline: &Timeline<'_>, found: &Found) -> Vec<Pair> {
     let (at_writes, prior_writes) = writes(found.kind);
-    let meet = timeline.addresses.ranges(found.resource, &found.region);
     let mut all = Vec::new();
     for at in accesses(timeline).filter(|it| it.0.place == found.at && it.1.is_write() == at_writes) {
-        if at.1.resource != found.resource || cut(&ranges(timeline, at.1), &meet).is_empty() {
+        let meet = timeline.addresses(at.2.0).ranges(found.resource, &found.region);
+        if at.1.resource != found.resource || cut(&ranges(timeline, &at), &meet).is_empty() {
             continue;
         }
         for prior in accesses(timeline).filter(|it| it.0.place == found.prior && it.1.is_write() == prior_writes) {
@@ -57,11 +57,11 @@ fn pair_of(
     meet: &[Range<u64>],
     region: &Region,
 ) -> Option<Pair> {
-    let own = ranges(timeline, prior.1);
+    let own = ranges(timeline, &prior);
     let mut pieces = cut(&own, meet);
     let is_alias = pieces.is_empty();
     if is_alias {
-        let aliased = timeline.addresses.aliased(at.1.resource, meet);
+        let aliased = timeline.addresses(at.2.0).aliased(at.1.resource, meet);
         pieces = cut(&own, &aliased.into_iter().map(|it| it.1).collect::<Vec<_>>());
     }
     let mut first = None;
@@ -83,8 +83,9 @@ fn accesses<'t>(timeline: &'t Timeline<'_>) -> impl Iterator<Item = Access<'t>> 
     })
 }
 
-pub(super) fn ranges(timeline: &Timeline<'_>, used: &Used) -> Vec<Range<u64>> {
-    timeline.addresses.ranges(used.resource, &used.region)
+/// Where an access takes place.
+fn ranges(timeline: &Timeline<'_>, access: &Access<'_>) -> Vec<Range<u64>> {
+    timeline.addresses(access.2.0).ranges(access.1.resource, &access.1.region)
 }
 
 /// What two lists of ranges have in common.
@@ -97,10 +98,10 @@ pub(super) fn cut(left: &[Range<u64>], right: &[Range<u64>]) -> Vec<Range<u64>> 
 /// Pieces of a range that every dependency of the program covers whole or not at all.
 fn split(timeline: &Timeline<'_>, range: Range<u64>) -> Vec<Range<u64>> {
     let mut cuts = vec![range.start, range.end];
-    for moment in &timeline.moments {
+    for (number, moment) in timeline.moments.iter().enumerate() {
         let Happens::Depends(elements) = &moment.what else { continue };
         for about in elements.iter().filter_map(|it| it.about.as_ref()) {
-            let ranges = timeline.addresses.ranges(about.resource, &about.region);
+            let ranges = timeline.addresses(number).ranges(about.resource, &about.region);
             let ends = ranges.iter().flat_map(|it| [it.start, it.end]);
             cuts.extend(ends.filter(|it| range.contains(it)));
         }
@@ -127,13 +128,13 @@ pub(super) fn neighbors(timeline: &Timeline<'_>) -> Vec<Neighbors> {
     let all: Vec<Access<'_>> = accesses(timeline).collect();
     let mut found = Vec::new();
     for (index, at) in all.iter().enumerate() {
-        let own = ranges(timeline, at.1);
-        let touches = |it: &&Access<'_>| it.2.0 < at.2.0 && !cut(&ranges(timeline, it.1), &own).is_empty();
+        let own = ranges(timeline, at);
+        let touches = |it: &&Access<'_>| it.2.0 < at.2.0 && !cut(&ranges(timeline, it), &own).is_empty();
         let before: Vec<&Access<'_>> = all[..index].iter().filter(touches).collect();
         let Some(last) = before.last() else { continue };
         // Where a command does several things with a resource, which of them counts depends on their parts.
         let is_same = |it: &&Access<'_>| it.0.place == at.0.place && it.1.resource == at.1.resource;
-        let has_aliases = !timeline.addresses.aliased(at.1.resource, &own).is_empty();
+        let has_aliases = !timeline.addresses(at.2.0).aliased(at.1.resource, &own).is_empty();
         if has_aliases || all.iter().filter(is_same).count() > 1 {
             continue;
         }
@@ -142,7 +143,7 @@ pub(super) fn neighbors(timeline: &Timeline<'_>) -> Vec<Neighbors> {
         if !is_alone || !(last.1.is_write() || at.1.is_write()) {
             continue;
         }
-        let pieces = cut(&ranges(timeline, last.1), &own).into_iter().flat_map(|it| split(timeline, it));
+        let pieces = cut(&ranges(timeline, last), &own).into_iter().flat_map(|it| split(timeline, it));
         let mut is_covered = pieces.map(|piece| {
             let region = at.1.region.clone();
             let pair = Pair { prior: last.2, at: at.2, piece, region, is_alias: false, is_covered: false };

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_program::{
     At, Batch, Command, CommandBufferId, FenceId, Place, Point, Program, QueueId, Region, ResourceId, Scope,
-    SemaphoreId, Signal, Step, Wait,
+    SemaphoreId, Signal, SparseBind, Step, Wait,
 };
 
 use super::element::{Element, elements_of, moments_of_wait};
@@ -25,7 +25,8 @@ const DEPTH_MAX: usize = 16;
 pub(super) struct Timeline<'a> {
     pub(super) program: &'a Program,
     pub(super) moments: Vec<Moment>,
-    pub(super) addresses: Addresses,
+    /// Where everything lies, from a moment on: bindings of sparse resources change it.
+    addresses: Vec<(usize, Addresses)>,
 }
 
 pub(super) struct Moment {
@@ -77,6 +78,11 @@ pub(super) enum Happens {
     HostSignals,
     /// The presentation engine says that it is done with an image.
     Acquires(ResourceId),
+    /// Memory is bound, after the moments that it waits for; it hands on what they do.
+    Binds {
+        signals: Vec<usize>,
+        is_signaling: bool,
+    },
     /// Nothing is known of the resource's memory any more.
     Destroys(ResourceId),
 }
@@ -152,27 +158,25 @@ impl<'a> Timeline<'a> {
             suspended: vec![None; program.queues.len()],
             instance: None,
             running: None,
+            binds: Vec::new(),
         };
         for (index, step) in program.steps.iter().enumerate() {
             builder.step(index as u32, step);
         }
-        let mut timeline = Timeline { program, moments: builder.moments, addresses };
-        timeline.add_planes();
-        timeline
+        add_planes(&mut addresses, &builder.moments);
+        let mut all = vec![(0, addresses)];
+        for (moment, binds) in builder.binds {
+            let mut next = all[all.len() - 1].1.clone();
+            binds.iter().for_each(|it| drop(next.bind(it)));
+            all.push((moment, next));
+        }
+        Timeline { program, moments: builder.moments, addresses: all }
     }
 
-    /// Images of which single components are used have addresses for each.
-    fn add_planes(&mut self) {
-        for moment in &self.moments {
-            let uses = if let Happens::Uses(uses) = &moment.what { &uses[..] } else { &[] };
-            let elements = if let Happens::Depends(elements) = &moment.what { &elements[..] } else { &[] };
-            let abouts = elements.iter().filter_map(|it| it.about.as_ref()).map(|it| (it.resource, &it.region));
-            for (resource, region) in uses.iter().map(|it| (it.resource, &it.region)).chain(abouts) {
-                if self.addresses.wants_planes(resource, region) {
-                    self.addresses.add_planes(resource);
-                }
-            }
-        }
+    /// Where things lie at a moment.
+    pub(super) fn addresses(&self, moment: usize) -> &Addresses {
+        let after = self.addresses.partition_point(|it| it.0 <= moment);
+        &self.addresses[after.saturating_sub(1)].1
     }
 
     pub(super) fn host(&self) -> u8 {
@@ -203,6 +207,8 @@ pub(super) struct Builder<'a> {
     pub(super) suspended: Vec<Option<usize>>,
     pub(super) instance: Option<Instance>,
     running: Option<Running>,
+    /// In the order in which they took place, each with its moment.
+    binds: Vec<(usize, &'a [SparseBind])>,
 }
 
 /// The command that is being executed.
@@ -224,6 +230,15 @@ enum Work<'a> {
     Batch(u32, &'a Batch),
     Fence(FenceId),
     Present(&'a [SemaphoreId], &'a [ResourceId]),
+    Sparse(SparseWork<'a>),
+}
+
+#[derive(Clone, Copy)]
+struct SparseWork<'a> {
+    waits: &'a [Point],
+    binds: &'a [SparseBind],
+    signals: &'a [Point],
+    fence: Option<FenceId>,
 }
 
 /// The moments of signals.
@@ -231,6 +246,20 @@ enum Work<'a> {
 struct Semaphore {
     binary: Option<usize>,
     values: BTreeMap<u64, usize>,
+}
+
+/// Images of which single components are used have addresses for each.
+fn add_planes(addresses: &mut Addresses, moments: &[Moment]) {
+    for moment in moments {
+        let uses = if let Happens::Uses(uses) = &moment.what { &uses[..] } else { &[] };
+        let elements = if let Happens::Depends(elements) = &moment.what { &elements[..] } else { &[] };
+        let abouts = elements.iter().filter_map(|it| it.about.as_ref()).map(|it| (it.resource, &it.region));
+        for (resource, region) in uses.iter().map(|it| (it.resource, &it.region)).chain(abouts) {
+            if addresses.wants_planes(resource, region) {
+                addresses.add_planes(resource);
+            }
+        }
+    }
 }
 
 impl<'a> Builder<'a> {
@@ -274,6 +303,9 @@ impl<'a> Builder<'a> {
             }
             Step::Acquire { image, semaphore, fence } => self.acquire(index, *image, *semaphore, *fence),
             Step::Present { queue, waits, images } => self.park(index, *queue, [Work::Present(waits, images)]),
+            Step::BindSparse { queue, waits, binds, signals, fence } => {
+                self.park(index, *queue, [Work::Sparse(SparseWork { waits, binds, signals, fence: *fence })]);
+            }
             Step::Destroy(resource) => {
                 self.host(index, host, Happens::Destroys(*resource));
             }
@@ -334,6 +366,7 @@ impl<'a> Builder<'a> {
                     }
                 }
                 Work::Present(waits, images) => self.present(step, submitted, waits, images),
+                Work::Sparse(work) => self.bind_sparse(step, queue as u8, submitted, work),
             }
             self.running = None;
         }
@@ -345,6 +378,7 @@ impl<'a> Builder<'a> {
             Work::Batch(_, batch) => batch.waits.iter().all(|it| self.is_signaled(it.point)),
             Work::Fence(_) => true,
             Work::Present(waits, _) => waits.iter().all(|it| self.is_signaled(binary(*it))),
+            Work::Sparse(work) => work.waits.iter().all(|it| self.is_signaled(*it)),
         }
     }
 
@@ -358,6 +392,21 @@ impl<'a> Builder<'a> {
         let what = Happens::Uses(uses.collect());
         let queue = self.queues.len() as u8 + 1;
         self.moments.push(Moment { place: Place::Step(step), queue, submitted: Some(submitted), what });
+    }
+
+    fn bind_sparse(&mut self, step: u32, queue: u8, submitted: usize, work: SparseWork<'a>) {
+        let signals = work.waits.iter().filter_map(|it| self.take(*it)).collect();
+        let is_signaling = !work.signals.is_empty() || work.fence.is_some();
+        let what = Happens::Binds { signals, is_signaling };
+        self.moments.push(Moment { place: Place::Step(step), queue, submitted: Some(submitted), what });
+        let moment = self.moments.len() - 1;
+        self.binds.push((moment, work.binds));
+        for point in work.signals {
+            self.set_semaphore(*point, moment);
+        }
+        if let Some(fence) = work.fence.and_then(|it| self.fences.get_mut(it.0 as usize)) {
+            *fence = Some(moment);
+        }
     }
 
     fn batch(&mut self, index: u32, batch: &'a Batch) {

@@ -88,7 +88,7 @@ impl Maker {
     }
 
     fn push(&mut self, kind: ResourceKind, binding: Option<Binding>) -> ResourceId {
-        self.program.resources.push(Resource { kind, binding });
+        self.program.resources.push(Resource::new(kind, binding));
         ResourceId(self.program.resources.len() as u32 - 1)
     }
 

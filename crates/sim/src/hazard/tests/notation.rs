@@ -47,8 +47,8 @@ pub(super) fn world() -> Program {
     Program {
         queues: [0, 0, 1].map(|family| Queue { family, flags }).to_vec(),
         resources: vec![
-            Resource { kind: ResourceKind::Image(image), binding: None },
-            Resource { kind: ResourceKind::Buffer { size: 8 }, binding: None },
+            Resource::new(ResourceKind::Image(image), None),
+            Resource::new(ResourceKind::Buffer { size: 8 }, None),
         ],
         events: 4,
         semaphores: 4,

@@ -70,7 +70,8 @@ fn region_of(program: &Program, cell: Cell) -> (lavascope_program::ResourceId, R
     use lavascope_program::{Area, Components, ImageRegion, ResourceId, ResourceKind};
     match cell {
         Cell::Byte { resource, byte } => (ResourceId(resource), Region::Buffer(byte..byte + 1)),
-        Cell::Texel { image, aspect, mip, layer, texel, component } => {
+        Cell::Texel { image, aspect, mip, layer, texel, component }
+        | Cell::Block { image, aspect, mip, layer, texel, component, .. } => {
             let area = Some(Area { offset: texel, extent: [1; 3] });
             let (mips, layers) = (mip..mip + 1, layer..layer + 1);
             let components = Components(1 << component);

@@ -333,7 +333,7 @@ fn shared(other: ResourceKind, text: &str) -> String {
     let mut program = program(commands(text), vec![]);
     let binding = |offset, size| Some(Binding { memory: MemoryId(0), offset, size });
     program.resources[1].binding = binding(0, 8);
-    program.resources[0] = Resource { kind: other, binding: binding(4, 8) };
+    program.resources[0] = Resource::new(other, binding(4, 8));
     both(&program)
 }
 
@@ -368,8 +368,8 @@ fn compatible_aliases_are_one_image() {
         let tiling = Tiling::Optimal;
         let image = Image { format, extent: [8, 1, 1], mips: 1, layers: 1, tiling, alias: true };
         let at = |offset| Some(Binding { memory: MemoryId(0), offset, size: 8 });
-        program.resources[0] = Resource { kind: ResourceKind::Image(image), binding: at(0) };
-        program.resources.push(Resource { kind: ResourceKind::Image(image), binding: at(offset) });
+        program.resources[0] = Resource::new(ResourceKind::Image(image.clone()), at(0));
+        program.resources.push(Resource::new(ResourceKind::Image(image), at(offset)));
         let read = |from, to| {
             let region = Region::Image(texels(from, to));
             let (stage, access) = (stages("TR"), accesses("r"));
@@ -411,7 +411,7 @@ fn parts_of_images() {
             }])
         };
         let mut program = program(vec![access(one), access(other)], vec![]);
-        program.resources[0].kind = ResourceKind::Image(kind);
+        program.resources[0].kind = ResourceKind::Image(kind.clone());
         both(&program) == "clean"
     };
     let all = ImageRegion { area: None, mips: 0..2, layers: 0..2, ..texels(0, 1) };

@@ -1,0 +1,128 @@
+//! What memory sparse resources have.
+//!
+//! A sparse buffer, and a linear sparse image, is a map from its bytes to memory: an access goes to where its bytes are
+//! bound at that time, and nowhere where they are not. A sparse image that is tiled optimally keeps addresses of its own;
+//! its parts know the memory behind them, so that others in the same memory are found. Where memory was bound to an
+//! image by bytes (opaquely), any texel of it may lie anywhere in that memory.
+
+use std::ops::Range;
+
+use lavascope_base::IntervalMap;
+use lavascope_program::MemoryId;
+
+#[derive(Clone, Default)]
+pub(crate) struct Sparse {
+    /// By byte of the resource: what has to be added to get the address. Wraps around.
+    bytes: IntervalMap<u64>,
+    /// By byte of the resource, the memory: of images that are tiled optimally.
+    opaque: IntervalMap<(u32, u64)>,
+    /// By own address.
+    texels: IntervalMap<Block>,
+}
+
+/// The memory behind a part of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub(crate) memory: MemoryId,
+    pub(crate) offset: u64,
+    pub(crate) size: u64,
+}
+
+impl Default for Block {
+    fn default() -> Block {
+        Block { memory: MemoryId(0), offset: 0, size: 0 }
+    }
+}
+
+/// Memory that a resource has, and the own addresses that may lie there; all, if none are given.
+pub(crate) struct Part {
+    pub(crate) memory: Block,
+    pub(crate) own: Option<Range<u64>>,
+}
+
+impl Sparse {
+    /// Binds bytes of something linear to addresses.
+    pub(crate) fn bind_bytes(&mut self, bytes: Range<u64>, address: Option<u64>) {
+        let start = bytes.start;
+        self.bytes.update(bytes, |_, it| *it = address.map(|it| it.wrapping_sub(start)));
+    }
+
+    /// Binds bytes of something opaque to memory; true if they had other memory before.
+    pub(crate) fn bind_opaque(&mut self, bytes: Range<u64>, memory: Option<(MemoryId, u64)>) -> bool {
+        let start = bytes.start;
+        let new = memory.map(|(memory, offset)| (memory.0, offset.wrapping_sub(start)));
+        let mut has_moved = false;
+        self.opaque.update(bytes, |_, it| {
+            has_moved |= it.is_some() && *it != new;
+            *it = new;
+        });
+        has_moved
+    }
+
+    /// Binds own addresses of an image to memory; gives those that had other memory before.
+    pub(crate) fn bind_texels(&mut self, own: &[Range<u64>], memory: Option<Block>) -> Vec<Range<u64>> {
+        let mut moved = Vec::new();
+        for range in own {
+            self.texels.update(range.clone(), |part, it| {
+                if it.is_some() && *it != memory {
+                    moved.push(part);
+                }
+                *it = memory;
+            });
+        }
+        moved
+    }
+
+    /// The addresses of bytes of something linear.
+    pub(crate) fn addresses(&self, bytes: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
+        let bound = self.bytes.overlapping(bytes.clone());
+        bound.map(|(it, delta)| it.start.wrapping_add(*delta)..it.end.wrapping_add(*delta))
+    }
+
+    /// The bytes of something linear that lie at addresses.
+    pub(crate) fn bytes_at(&self, addresses: &Range<u64>) -> Vec<Range<u64>> {
+        let mut found = Vec::new();
+        for (bytes, delta) in self.bytes.overlapping(0..u64::MAX) {
+            let own = bytes.start.wrapping_add(*delta)..bytes.end.wrapping_add(*delta);
+            let both = own.start.max(addresses.start)..own.end.min(addresses.end);
+            if !both.is_empty() {
+                found.push(both.start.wrapping_sub(*delta)..both.end.wrapping_sub(*delta));
+            }
+        }
+        found
+    }
+
+    /// The part of an image's own addresses that has memory.
+    pub(crate) fn bound(&self, own: &Range<u64>) -> Vec<Range<u64>> {
+        if !self.opaque.is_empty() {
+            return vec![own.clone()];
+        }
+        let mut found: Vec<Range<u64>> = Vec::new();
+        for (it, _) in self.texels.overlapping(own.clone()) {
+            match found.last_mut() {
+                Some(last) if last.end == it.start => last.end = it.end,
+                _ => found.push(it),
+            }
+        }
+        found
+    }
+
+    /// All memory of an image that is tiled optimally.
+    pub(crate) fn parts(&self) -> Vec<Part> {
+        let opaque = self.opaque.overlapping(0..u64::MAX).map(|(bytes, (memory, delta))| {
+            let memory = Block {
+                memory: MemoryId(*memory),
+                offset: bytes.start.wrapping_add(*delta),
+                size: bytes.end - bytes.start,
+            };
+            Part { memory, own: None }
+        });
+        let texels = self.texels.overlapping(0..u64::MAX);
+        opaque.chain(texels.map(|(own, memory)| Part { memory: *memory, own: Some(own) })).collect()
+    }
+
+    /// The memory of something linear, as addresses.
+    pub(crate) fn all_addresses(&self) -> Vec<Range<u64>> {
+        self.addresses(&(0..u64::MAX)).collect()
+    }
+}

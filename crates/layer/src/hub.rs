@@ -66,6 +66,7 @@ struct Work {
     stats: Stats,
     /// None where nobody wants it, and after a bug of ours.
     validation: Option<Box<Validation>>,
+    told: Told,
 }
 
 impl Hub {
@@ -220,14 +221,11 @@ fn read() {
 }
 
 fn read_until_stopped() {
-    let mut told = Instant::now();
     while !HUB.is_stopping.load(Ordering::Acquire) {
         let mut work = lock(&WORK);
         work.drain();
-        if told.elapsed() > TELL_EVERY {
-            work.tell();
-            told = Instant::now();
-        }
+        let Work { stats, validation, told, .. } = &mut *work;
+        told.now(|| tell(stats, validation));
         drop(work);
         // Not again at once: the last words of a stream lie in the cache of the thread that writes them.
         std::thread::park_timeout(Duration::from_millis(5));
@@ -235,8 +233,9 @@ fn read_until_stopped() {
 }
 
 impl Work {
+    /// Takes all records that are there. Where they come faster than they are taken, that has no end.
     fn drain(&mut self) {
-        let Work { merger, stats, validation } = self;
+        let Work { merger, stats, validation, told } = self;
         merger.drain(&HUB.threads, |thread, record| {
             stats.record(thread, record);
             // Taken out meanwhile: what panicked is not asked again.
@@ -244,15 +243,51 @@ impl Work {
                 it.record(thread, record);
                 *validation = Some(it);
             }
+            told.after_some(|| tell(stats, validation));
         });
     }
 
     fn tell(&mut self) {
-        if HUB.is_counting.load(Ordering::Relaxed) {
-            report::stats(&self.stats);
+        tell(&self.stats, &mut self.validation);
+    }
+}
+
+fn tell(stats: &Stats, validation: &mut Option<Box<Validation>>) {
+    if HUB.is_counting.load(Ordering::Relaxed) {
+        report::stats(stats);
+    }
+    if let Some(validation) = validation {
+        validation.tell_counts();
+    }
+}
+
+/// When the report was told last.
+struct Told {
+    at: Instant,
+    /// Records since somebody looked at the clock.
+    records: u32,
+}
+
+impl Default for Told {
+    fn default() -> Told {
+        Told { at: Instant::now(), records: 0 }
+    }
+}
+
+impl Told {
+    /// After every so many records, or when there are no more of them, looks whether it is time to tell.
+    fn after_some(&mut self, tell: impl FnOnce()) {
+        self.records += 1;
+        if self.records == 4096 {
+            self.now(tell);
         }
-        if let Some(validation) = &mut self.validation {
-            validation.tell_counts();
+    }
+
+    fn now(&mut self, tell: impl FnOnce()) {
+        self.records = 0;
+        if self.at.elapsed() > TELL_EVERY {
+            tell();
+            self.at = Instant::now();
         }
     }
 }

@@ -208,7 +208,7 @@ impl Validation {
             report::not_followed(missing);
         }
         if self.validator.beyond() > 0 {
-            let text = format!("{} hazards more, of too many causes to tell them apart", self.validator.beyond());
+            let text = format!("{} findings more that are not told one by one", self.validator.beyond());
             report::problem("warning", "validation", &text);
         }
         self.sum_up();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use lavascope_abi::{Command, ObjectId};
 use lavascope_diag::Diagnostic;
-use lavascope_program::HazardKind;
+use lavascope_program::{FaultKind, HazardKind};
 
 /// More causes than these are not told apart: nobody reads them, and what is kept must not grow for ever.
 pub(crate) const CAUSES_MAX: usize = 1000;
@@ -22,11 +22,18 @@ pub struct Finding {
 /// The same code, the same two commands as they were recorded, the same resource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Cause {
-    pub(crate) kind: HazardKind,
+    pub(crate) kind: What,
     pub(crate) at: Option<Spot>,
     pub(crate) prior: Option<Spot>,
     /// The name, where there is one: what is made again for each frame stays the same to people.
     pub(crate) resource: String,
+}
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum What {
+    Hazard(HazardKind),
+    Fault(FaultKind),
 }
 
 /// A command as it was recorded, or a call of the host.
@@ -49,6 +56,12 @@ pub(crate) struct Causes {
 impl Causes {
     /// Counts a hazard; `explain` is asked if it is the first of its cause, and told how many there were before.
     pub(crate) fn add(&mut self, device: ObjectId, cause: Cause, explain: impl FnOnce(usize) -> Diagnostic) {
+        let known = self.diagnostics.len();
+        self.try_add(device, cause, || Some(explain(known)));
+    }
+
+    /// The same where it may turn out that nothing can be said.
+    pub(crate) fn try_add(&mut self, device: ObjectId, cause: Cause, explain: impl FnOnce() -> Option<Diagnostic>) {
         if let Some(known) = self.known.get(&cause) {
             self.diagnostics[*known].count += 1;
             self.new.push(Finding { device, cause: *known, is_first: false });
@@ -59,7 +72,11 @@ impl Causes {
             self.beyond += 1;
             return;
         }
-        self.diagnostics.push(explain(place));
+        let Some(diagnostic) = explain() else {
+            self.beyond += 1;
+            return;
+        };
+        self.diagnostics.push(diagnostic);
         self.known.insert(cause, place);
         self.new.push(Finding { device, cause: place, is_first: true });
     }

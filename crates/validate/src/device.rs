@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use lavascope_abi::{Command as ApiCommand, ObjectId};
 use lavascope_program::{
-    Batch, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Found, Queue, QueueId, RenderPass, RenderPassId,
-    Resource, ResourceId, SemaphoreId, Step,
+    Batch, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass,
+    RenderPassId, Resource, ResourceId, SemaphoreId, Step,
 };
 use lavascope_state::{Gone, Source};
 
@@ -156,8 +156,8 @@ impl Device {
         }
     }
 
-    /// The host does something. Gives the hazards that it leads to, with the numbers of the tracker.
-    pub(crate) fn step(&mut self, source: Source, step: Step) -> Vec<Found> {
+    /// The host does something. Gives what is found because of it, with the numbers of the tracker.
+    pub(crate) fn step(&mut self, source: Source, step: Step) -> Findings {
         let batches: &[Batch] = if let Step::Submit { batches, .. } = &step { batches } else { &[] };
         let submitted = |it: &Batch| it.command_buffers.iter().map(|it| self.submitted(*it)).collect();
         let buffers: Vec<Vec<Submitted>> = batches.iter().map(submitted).collect();

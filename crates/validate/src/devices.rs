@@ -128,9 +128,8 @@ impl Listener for Devices {
     fn step(&mut self, at: Where, step: Step) {
         let Some(device) = self.devices.get_mut(&at.device) else { return };
         let found = device.step(at.source, step);
-        if !found.is_empty() {
-            device.tell(at.device, &found, &self.titles, &mut self.causes);
-        }
+        device.tell(at.device, &found.hazards, &self.titles, &mut self.causes);
+        device.tell_faults(at.device, &found.faults, &self.titles, &mut self.causes);
         device.forgotten.drain(..).for_each(|it| self.titles.forget(it));
     }
 

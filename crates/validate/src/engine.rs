@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use lavascope_program::{
-    CommandBuffer, CommandBufferId, EventId, FenceId, Found, Queue, RenderPass, RenderPassId, Resource, ResourceId,
+    CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Queue, RenderPass, RenderPassId, Resource, ResourceId,
     SemaphoreId, Step,
 };
 use lavascope_state::Gone;
@@ -80,14 +80,15 @@ impl Live {
         }
     }
 
-    /// The host does something. Gives the number of the step, and the hazards with the tracker's numbers.
-    pub(crate) fn step(&mut self, step: &Step) -> (u32, Vec<Found>) {
+    /// The host does something. Gives the number of the step, and what is found, with the tracker's numbers.
+    pub(crate) fn step(&mut self, step: &Step) -> (u32, Findings) {
         self.engine.step(&translate::step(step, &mut self.numbers));
         let index = self.steps;
         self.steps += 1;
-        let mut found = self.engine.take_found();
-        for it in &mut found {
-            it.resource = ResourceId(self.numbers.resources.back(it.resource.0));
+        let mut found = Findings { hazards: self.engine.take_found(), faults: self.engine.take_faults() };
+        let hazards = found.hazards.iter_mut().map(|it| &mut it.resource);
+        for it in hazards.chain(found.faults.iter_mut().map(|it| &mut it.resource)) {
+            *it = ResourceId(self.numbers.resources.back(it.0));
         }
         if let Step::Destroy(id) = step {
             self.numbers.resources.remove(id.0);

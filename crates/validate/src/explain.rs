@@ -6,11 +6,11 @@ use std::collections::HashSet;
 use lavascope_abi::ObjectId;
 use lavascope_diag::{Code, Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
 use lavascope_event::Titles;
-use lavascope_program::{Certainty, Command, Found, Place, ResourceKind};
+use lavascope_program::{Certainty, Command, Fault, Found, Place, ResourceId, ResourceKind};
 use lavascope_sync::check;
-use lavascope_sync::explain::{Explainer, diagnose, region_text};
+use lavascope_sync::explain::{Explainer, diagnose, diagnose_faults, region_text};
 
-use crate::causes::{Cause, Causes, Spot};
+use crate::causes::{Cause, Causes, Spot, What};
 use crate::device::Device;
 use crate::names::{LiveNames, function_text, recorded_text, step_text, title};
 use crate::slice::Slice;
@@ -28,16 +28,36 @@ impl Device {
         for it in found {
             // Several parts of a resource are one hazard.
             if seen.insert((it.kind, &it.at, &it.prior, it.resource)) {
-                let cause = self.cause(it, titles);
+                let cause = self.cause(What::Hazard(it.kind), (&it.at, Some(&it.prior)), it.resource, titles);
                 causes.add(device, cause, |known| self.diagnostic(it, found, known, titles));
             }
         }
     }
 
-    fn cause(&self, it: &Found, titles: &Titles) -> Cause {
+    /// Turns contents that the last step uses and that are undefined into findings.
+    pub(crate) fn tell_faults(&self, device: ObjectId, found: &[Fault], titles: &Titles, causes: &mut Causes) {
+        let mut seen = HashSet::new();
+        for it in found {
+            let places = (&it.at, it.prior.as_ref());
+            let first = it.prior.as_ref().filter(|it| self.window.locate(it).is_some()).map_or(u32::MAX, step_of);
+            let slice = || Slice::new(self, first.min(step_of(&it.at)), it.resource, usize::MAX);
+            if !seen.insert((it.kind, places, it.resource)) {
+                continue;
+            }
+            let cause = self.cause(What::Fault(it.kind), places, it.resource, titles);
+            causes.try_add(device, cause, || {
+                let slice = slice()?;
+                let names = LiveNames { slice: &slice, objects: &self.objects, titles };
+                let made = diagnose_faults(&slice.program, &[slice.fault(it)?], &names).into_iter().next()?;
+                Some(self.finish(made, &it.at, it.resource, titles))
+            });
+        }
+    }
+
+    fn cause(&self, kind: What, (at, prior): (&Place, Option<&Place>), id: ResourceId, titles: &Titles) -> Cause {
         let spot = |place: &Place| Some(spot(&self.window.locate(place)?, titles));
-        let resource = self.objects.resources.get(&it.resource).map(|it| called(it.0, titles));
-        Cause { kind: it.kind, at: spot(&it.at), prior: spot(&it.prior), resource: resource.unwrap_or_default() }
+        let resource = self.objects.resources.get(&id).map(|it| called(it.0, titles)).unwrap_or_default();
+        Cause { kind, at: spot(at), prior: prior.and_then(spot), resource }
     }
 
     fn diagnostic(&self, it: &Found, all: &[Found], known: usize, titles: &Titles) -> Diagnostic {
@@ -50,12 +70,12 @@ impl Device {
             match Slice::new(self, first, it.resource, COMMANDS_MAX) {
                 None => "there are too many commands between the two accesses",
                 Some(slice) => match self.explained(&slice, it, titles) {
-                    Some(diagnostic) => return self.finish(diagnostic, it, titles),
+                    Some(diagnostic) => return self.finish(diagnostic, &it.at, it.resource, titles),
                     None => "the two accesses alone, without what came before them, do not show it",
                 },
             }
         };
-        self.finish(self.unexplained(it, all, reason, titles), it, titles)
+        self.finish(self.unexplained(it, all, reason, titles), &it.at, it.resource, titles)
     }
 
     /// With explanation and fix.
@@ -137,15 +157,13 @@ impl Device {
     }
 
     /// The numbers that a slice has become those of the application.
-    fn finish(&self, mut diagnostic: Diagnostic, it: &Found, titles: &Titles) -> Diagnostic {
-        if let (Some(object), Some((id, _))) =
-            (diagnostic.objects.first_mut(), self.objects.resources.get(&it.resource))
-        {
+    fn finish(&self, mut diagnostic: Diagnostic, at: &Place, id: ResourceId, titles: &Titles) -> Diagnostic {
+        if let (Some(object), Some((id, _))) = (diagnostic.objects.first_mut(), self.objects.resources.get(&id)) {
             object.id = id.serial();
             object.name = titles.name(*id).map(str::to_owned);
         }
         if let Some(fact) = diagnostic.facts.iter_mut().find(|it| it.key == "submit_index")
-            && let Some(located) = self.window.locate(&it.at)
+            && let Some(located) = self.window.locate(at)
         {
             fact.value = located.kept.submit.to_string();
         }

@@ -8,8 +8,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lavascope_program::{
-    At, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Found, Place, Point, Program, RenderPass,
-    RenderPassId, Resource, ResourceId, SemaphoreId, Step,
+    At, Command, CommandBuffer, CommandBufferId, EventId, Fault, FenceId, Found, Place, Point, Program, RenderPass,
+    RenderPassId, Resource, ResourceId, ResourceKind, SemaphoreId, Step,
 };
 
 use crate::device::{Device, Objects, Recorded};
@@ -69,6 +69,18 @@ impl<'a> Slice<'a> {
         })
     }
 
+    /// The same of a fault; what made it so may be too long ago.
+    pub(crate) fn fault(&self, it: &Fault) -> Option<Fault> {
+        let resource = self.resources.iter().position(|own| *own == it.resource)?;
+        Some(Fault {
+            kind: it.kind,
+            at: self.place(&it.at)?,
+            prior: it.prior.as_ref().and_then(|it| self.place(it)),
+            resource: ResourceId(resource as u32),
+            region: it.region.clone(),
+        })
+    }
+
     fn place(&self, place: &Place) -> Option<Place> {
         let index = |step: u32| Some(self.steps.binary_search_by_key(&step, |it| it.index).ok()? as u32);
         Some(match place {
@@ -80,8 +92,8 @@ impl<'a> Slice<'a> {
 
 impl Objects {
     fn resource(&self, id: ResourceId) -> Resource {
-        let gone = Resource { kind: lavascope_program::ResourceKind::Buffer { size: 0 }, binding: None };
-        self.resources.get(&id).map_or(gone, |it| it.1.clone())
+        let gone = || Resource::new(ResourceKind::Buffer { size: 0 }, None);
+        self.resources.get(&id).map_or_else(gone, |it| it.1.clone())
     }
 
     fn pass(&self, id: RenderPassId) -> RenderPass {
@@ -90,9 +102,12 @@ impl Objects {
 
     /// Whether two resources may share memory, or are one.
     fn share_memory(&self, one: ResourceId, other: ResourceId) -> bool {
+        let is_sparse = |id: ResourceId| self.resources.get(&id).is_some_and(|it| it.1.is_sparse);
         let binding = |id: ResourceId| self.resources.get(&id).and_then(|it| it.1.binding);
         let overlap = |a: Range<u64>, b: Range<u64>| a.start < b.end && b.start < a.end;
         one == other
+            || is_sparse(one)
+            || is_sparse(other)
             || matches!((binding(one), binding(other)), (Some(a), Some(b)) if a.memory == b.memory
                 && overlap(a.offset..a.offset.saturating_add(a.size), b.offset..b.offset.saturating_add(b.size)))
     }
@@ -112,6 +127,7 @@ fn step(kept: &Kept, signaled: &mut Signaled, dense: &mut Dense<'_>) -> Step {
         Step::Present { waits, .. } => {
             waits.retain(|it| !signaled.take(Point { semaphore: *it, value: None }));
         }
+        Step::BindSparse { waits, .. } => waits.retain(|it| !signaled.take(*it)),
         _ => {}
     }
     let mut made = translate::step(&it, dense);

@@ -60,7 +60,7 @@ impl App {
 
     fn buffer(&mut self, id: u32) {
         let at = self.at(Api::BindBufferMemory);
-        let resource = Resource { kind: ResourceKind::Buffer { size: 64 }, binding: None };
+        let resource = Resource::new(ResourceKind::Buffer { size: 64 }, None);
         self.devices.resource(at, ResourceId(id), object(HandleType::Buffer, id), &resource);
     }
 

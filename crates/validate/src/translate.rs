@@ -2,8 +2,8 @@
 
 use lavascope_program::{
     Access, AttachmentView, Barrier, Batch, Command, CommandBufferId, Dependency, EventId, FenceId, Point,
-    RenderPassId, Rendering, RenderingAttachment, Resolve, ResourceId, SemaphoreId, SetEvent, Signal, Step, Wait,
-    WaitEvents, What,
+    RenderPassId, Rendering, RenderingAttachment, Resolve, ResourceId, SemaphoreId, SetEvent, Signal, SparseBind, Step,
+    Wait, WaitEvents, What,
 };
 
 /// A number that nothing has.
@@ -136,6 +136,13 @@ pub(crate) fn step(it: &Step, ids: &mut impl Ids) -> Step {
             queue: *queue,
             waits: waits.iter().map(|it| ids.semaphore(*it)).collect(),
             images: images.iter().map(|it| ids.resource(*it)).collect(),
+        },
+        Step::BindSparse { queue, waits, binds, signals, fence } => Step::BindSparse {
+            queue: *queue,
+            waits: waits.iter().map(|it| point(*it, ids)).collect(),
+            binds: binds.iter().map(|it| SparseBind { resource: ids.resource(it.resource), ..it.clone() }).collect(),
+            signals: signals.iter().map(|it| point(*it, ids)).collect(),
+            fence: fence.map(|it| ids.fence(it)),
         },
         Step::Destroy(it) => Step::Destroy(ids.resource(*it)),
     }

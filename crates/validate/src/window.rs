@@ -176,6 +176,12 @@ impl Signaled {
                     batch.signals.iter().for_each(|it| self.signal(it.point));
                 }
             }
+            Step::BindSparse { waits, signals, .. } => {
+                for it in waits {
+                    self.take(*it);
+                }
+                signals.iter().for_each(|it| self.signal(*it));
+            }
             Step::SignalSemaphore(point) => self.signal(*point),
             Step::Acquire { semaphore: Some(semaphore), .. } => {
                 self.signal(Point { semaphore: *semaphore, value: None });

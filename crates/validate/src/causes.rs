@@ -40,8 +40,15 @@ pub(crate) enum What {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Spot {
     pub(crate) function: Command,
-    /// The command buffer, by its name where it has one, and the number of the command in it.
-    pub(crate) recorded: Option<(String, u32)>,
+    pub(crate) recorded: Option<Recording>,
+}
+
+/// A command buffer and a command in it. Those without a name are known by what was recorded up to the command:
+/// programs record the same into whichever one is free.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Recording {
+    pub(crate) name: Option<String>,
+    pub(crate) functions: Vec<Command>,
 }
 
 #[derive(Default)]

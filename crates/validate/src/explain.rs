@@ -10,7 +10,7 @@ use lavascope_program::{Certainty, Command, Fault, Found, Place, ResourceId, Res
 use lavascope_sync::check;
 use lavascope_sync::explain::{Explainer, diagnose, diagnose_faults, region_text};
 
-use crate::causes::{Cause, Causes, Spot, What};
+use crate::causes::{Cause, Causes, Recording, Spot, What};
 use crate::device::Device;
 use crate::names::{LiveNames, function_text, recorded_text, step_text, title};
 use crate::slice::Slice;
@@ -20,6 +20,9 @@ use crate::window::Located;
 const EXPLAINED_MAX: usize = 200;
 /// Commands between two accesses that are looked at to explain them.
 const COMMANDS_MAX: usize = 20_000;
+
+/// Lines of an explanation, from its beginning and from its end.
+const LINES_MAX: usize = 8;
 
 impl Device {
     /// Turns what the last step led to into findings.
@@ -111,7 +114,7 @@ impl Device {
             let located = self.window.locate(place);
             let text =
                 located.as_ref().map_or_else(|| "not known any more".to_owned(), |it| self.place_text(it, titles));
-            let cause = located.map_or_else(String::new, |it| format!("{:?}", spot(&it, titles)));
+            let cause = text.clone();
             DiagPlace { role, text, cause }
         };
         let is_image = matches!(self.objects.resources.get(&it.resource), Some((_, own)) if matches!(own.kind, ResourceKind::Image(_)));
@@ -167,8 +170,18 @@ impl Device {
         {
             fact.value = located.kept.submit.to_string();
         }
+        shorten(&mut diagnostic.explanation);
         diagnostic.count = 1;
         diagnostic
+    }
+}
+
+/// Programs may have hundreds of barriers between two accesses; the first and the last tell most.
+fn shorten(lines: &mut Vec<String>) {
+    let left_out = lines.len().saturating_sub(2 * LINES_MAX);
+    if left_out > 1 {
+        let text = format!("({left_out} operations are not listed; none of them covers either)");
+        lines.splice(LINES_MAX..LINES_MAX + left_out, [text]);
     }
 }
 
@@ -184,7 +197,10 @@ fn function(it: &Located<'_>) -> &'static str {
 }
 
 fn spot(it: &Located<'_>, titles: &Titles) -> Spot {
-    let recorded = it.recorded.map(|(recorded, index)| (called(recorded.object, titles), index));
+    let recorded = it.recorded.map(|(recorded, index)| Recording {
+        name: titles.name(recorded.object).map(str::to_owned),
+        functions: recorded.marks.iter().take(index as usize + 1).map(|it| it.function).collect(),
+    });
     Spot { function: it.mark().map_or(it.kept.source.command, |it| it.function), recorded }
 }
 

@@ -137,6 +137,22 @@ fn what_is_older_than_the_window_is_not_explained_and_it_is_said() {
     assert_eq!(it.places[1].text, "not known any more");
 }
 
+/// Whichever command buffer is free is recorded: that is one cause. What is recorded otherwise is another.
+#[test]
+fn command_buffers_without_names_are_known_by_what_is_recorded() {
+    let mut app = App::new();
+    app.buffer(0);
+    for id in 0..6 {
+        app.record(id, [write(0), read(0)]);
+        app.submit_one(id);
+        app.step(Api::DeviceWaitIdle, Step::DeviceIdle);
+    }
+    assert_eq!(app.diagnostics().iter().map(|it| it.count).collect::<Vec<_>>(), [6]);
+    app.record(7, [read(0), write(0), read(0)]);
+    app.submit_one(7);
+    assert_eq!(app.diagnostics().len(), 3, "{:#?}", app.diagnostics());
+}
+
 /// The part that is explained begins behind the signal, and must not wait for it.
 #[test]
 fn what_was_signaled_before_is_not_waited_for() {

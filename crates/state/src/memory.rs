@@ -112,7 +112,6 @@ impl Device {
         let Some(buffer) = self.buffers.get(handle).filter(|it| it.resource.is_none()) else { return };
         let size = buffer.size;
         let binding = self.binding(memory, offset, size, out);
-        let Some(buffer) = self.buffers.get(handle) else { return };
         let resource = buffer.with(binding);
         let id = self.add_resource(handle, &resource, out);
         self.add_resident(memory, Resident { resource: id, bytes: offset..offset.saturating_add(size), whole: None });

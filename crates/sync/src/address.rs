@@ -95,7 +95,7 @@ impl Addresses {
             is_exclusive: resource.is_exclusive,
             sparse: resource.is_sparse.then(Box::default),
             identity: match same {
-                Some(same) => same.1,
+                Some((_, identity, _)) => identity,
                 None => self.next_identity(),
             },
             has_planes: same.is_some_and(|it| it.2),
@@ -234,6 +234,10 @@ impl Addresses {
             // The region of something else: nothing of this resource.
             _ => {}
         }
+    }
+
+    pub(crate) fn is_sparse(&self, resource: ResourceId) -> bool {
+        self.places.get(resource.0 as usize).is_some_and(|it| it.sparse.is_some())
     }
 
     /// Whether the addresses of a part of a resource stay as they are until something is said to have moved.
@@ -570,6 +574,6 @@ mod tests {
         addresses.add_planes(first);
         let second = addresses.add(&resource);
         assert_eq!(addresses.whole(first), addresses.whole(second));
-        assert_eq!(addresses.identity(first), addresses.identity(second));
+        assert_eq!(addresses.identity(second), addresses.identity(first));
     }
 }

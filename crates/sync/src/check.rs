@@ -77,6 +77,7 @@ impl Engine {
     /// There is a resource of this number from now on; there was none, or it was destroyed.
     pub fn set_resource(&mut self, id: ResourceId, resource: &Resource) {
         self.device.addresses.set(id, resource);
+        self.device.contents.forget(id);
         self.device.add_owned(id);
     }
 

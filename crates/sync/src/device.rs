@@ -48,11 +48,13 @@ pub(crate) struct Device {
     presented: HashMap<ResourceId, (usize, Known)>,
     pub(crate) places: Places,
     pub(crate) found: Vec<Found>,
+    /// What is known of contents, and what is wrong with them.
+    pub(crate) contents: Contents,
     /// Whether the addresses are another's, who wants to know what was moved.
     pub(crate) is_alone: bool,
     pub(crate) moved: Vec<(Range<u64>, Vec<u64>)>,
-    /// What is known of contents, and what is wrong with them.
-    pub(crate) contents: Contents,
+    /// Whether anything sparse was used, which lies elsewhere after its next binding.
+    pub(crate) has_used_sparse: bool,
 }
 
 /// A queue.
@@ -188,9 +190,10 @@ impl Device {
             presented: HashMap::new(),
             places: Places::default(),
             found: Vec::new(),
+            contents: Contents::default(),
             is_alone: false,
             moved: Vec::new(),
-            contents: Contents::default(),
+            has_used_sparse: false,
         }
     }
 
@@ -561,6 +564,7 @@ impl Device {
             self.move_states(&old, &planes);
             self.moved.extend(self.is_alone.then_some((old, planes)));
         }
+        self.has_used_sparse |= self.addresses.is_sparse(resource);
         self.addresses.ranges(resource, region)
     }
 

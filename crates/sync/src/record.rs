@@ -29,6 +29,10 @@ impl Engine {
         for (old, planes) in &alone.moved {
             self.device.move_states(old, planes);
         }
+        // Where sparse resources lie, and with whom, is decided when it is executed.
+        if alone.has_used_sparse {
+            alone.found.clear();
+        }
         self.command_buffers[id.0 as usize].told.clone_from(&alone.found);
         alone.found
     }
@@ -38,8 +42,8 @@ impl Engine {
 mod tests {
     use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S, QueueFlags};
     use lavascope_program::{
-        Access, Batch, Certainty, Command, CommandBuffer, HazardKind, Place, QueueId, RasterOrder, Region, Resource,
-        ResourceId, ResourceKind, Step,
+        Access, Batch, Certainty, Command, CommandBuffer, HazardKind, MemoryId, Place, QueueId, RasterOrder, Region,
+        Resource, ResourceId, ResourceKind, SparseBind, SparsePart, Step,
     };
 
     use super::*;
@@ -90,5 +94,22 @@ mod tests {
         let commands = vec![access(4, A::TRANSFER_WRITE), access(4, A::TRANSFER_WRITE)];
         engine.set_command_buffer(id, CommandBuffer { is_secondary: false, commands });
         assert_eq!(submit(&mut engine, id).len(), 2);
+    }
+
+    /// Two buffers that share memory while it is recorded may not share it when it is executed.
+    #[test]
+    fn what_is_sparse_is_not_told_while_recording() {
+        let queue = Queue { family: 0, flags: QueueFlags::GRAPHICS.0 };
+        let (mut engine, id) = (engine(queue), CommandBufferId(0));
+        let kind = ResourceKind::Buffer { size: 64 };
+        engine.set_resource(ResourceId(1), &Resource { is_sparse: true, ..Resource::new(kind, None) });
+        let memory = Some((MemoryId(0), 0));
+        let bind = SparseBind { resource: ResourceId(1), part: SparsePart::Bytes(0), size: 64, memory };
+        let (waits, signals) = (Vec::new(), Vec::new());
+        engine.step(&Step::BindSparse { queue: QueueId(0), waits, binds: vec![bind], signals, fence: None });
+        let commands = vec![access(1, A::TRANSFER_WRITE), access(1, A::TRANSFER_READ)];
+        engine.set_command_buffer(id, CommandBuffer { is_secondary: false, commands });
+        assert_eq!(engine.check_recorded(id, queue), []);
+        assert_eq!(submit(&mut engine, id).len(), 1);
     }
 }

@@ -68,7 +68,7 @@ fn diagnostic(program: &Program, all: &[Fault], fault: &Fault, count: u64, names
     }
     Diagnostic {
         code: Code(Cow::Borrowed(fault_code(fault.kind, is_image))),
-        severity: Severity::Error,
+        severity: severity(fault.kind),
         message: message(fault, all, names),
         places,
         objects: vec![Object {
@@ -81,6 +81,16 @@ fn diagnostic(program: &Program, all: &[Fault], fault: &Fault, count: u64, names
         fixes: vec![Fix { text: mend(fault.kind).to_owned(), is_verified: false }],
         no_fix: None,
         count,
+    }
+}
+
+/// Undefined contents may be read, if they do not matter.
+fn severity(kind: FaultKind) -> Severity {
+    match kind {
+        FaultKind::AcquireWithoutRelease | FaultKind::WriteToPreserved => Severity::Error,
+        FaultKind::ReadWithoutAcquire | FaultKind::ReadWithoutTransfer | FaultKind::ReadNotPreserved => {
+            Severity::Warning
+        }
     }
 }
 

@@ -33,7 +33,7 @@ impl DeviceData {
     #[inline(always)]
     pub(crate) fn deliver(&self) {
         if let Some(inbox) = &self.inbox {
-            inbox.deliver();
+            inbox.deliver(&self.names);
         }
     }
 
@@ -134,7 +134,7 @@ pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(device: Device,
     unsafe { around(&data.names, data.listeners, Command::DestroyDevice, &params, next) };
     let end = || {
         if let Some(inbox) = &data.inbox {
-            inbox.close();
+            inbox.close(&data.names);
         }
         drop(data);
     };

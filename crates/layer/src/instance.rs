@@ -219,7 +219,7 @@ fn tell(messages: &Messages, severity: Severity, place: &str, text: &str) {
         Severity::Note => "note",
     };
     let text_with_place = format!("{place}: {text}");
-    let message = Message { severity, name: c"LAVASCOPE-Setting", text: &text_with_place };
+    let message = Message { severity, name: c"LAVASCOPE-Setting", text: &text_with_place, objects: &[] };
     if report::problem(word, place, text) {
         messages.send_to_messengers(&message);
     } else {

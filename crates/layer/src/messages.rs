@@ -28,6 +28,15 @@ pub(crate) struct Message<'a> {
     /// What users filter by.
     pub(crate) name: &'a CStr,
     pub(crate) text: &'a str,
+    /// What it is about, as far as that is alive.
+    pub(crate) objects: &'a [MessageObject],
+}
+
+/// An object of the application.
+pub(crate) struct MessageObject {
+    pub(crate) ty: ObjectType,
+    pub(crate) handle: u64,
+    pub(crate) name: Option<CString>,
 }
 
 /// What became of a message, the weightiest last.
@@ -360,6 +369,11 @@ impl Messenger {
         data.p_message_id_name = pointer(message.name);
         data.message_id_number = message_number(message.name);
         data.p_message = pointer(text);
+        let objects: Vec<DebugUtilsObjectNameInfoEXT> = message.objects.iter().map(name_info).collect();
+        if let Some(first) = objects.first() {
+            data.object_count = objects.len() as u32;
+            data.p_objects = Ptr::to(first);
+        }
         // SAFETY: the application's callback, with data that lives through the call.
         Some(unsafe { callback(severity, ty, Ptr::to(&data), self.user_data) }.0 != 0)
     }
@@ -375,10 +389,22 @@ impl Messenger {
         if flags & flag.0 == 0 {
             return None;
         }
-        let ty = DebugReportObjectTypeEXT::UNKNOWN_EXT;
+        // The two extensions have the same numbers for the types of the first version.
+        let (ty, object) = message.objects.first().map_or((0, 0), |it| (it.ty.0, it.handle));
+        let ty = DebugReportObjectTypeEXT(ty);
         let (prefix, number) = (pointer(c"Lavascope"), message_number(message.name));
         // SAFETY: the application's callback, with texts that live through the call.
-        Some(unsafe { callback(flag, ty, 0, 0, number, prefix, pointer(text), self.user_data) }.0 != 0)
+        Some(unsafe { callback(flag, ty, object, 0, number, prefix, pointer(text), self.user_data) }.0 != 0)
+    }
+}
+
+fn name_info(it: &MessageObject) -> DebugUtilsObjectNameInfoEXT {
+    DebugUtilsObjectNameInfoEXT {
+        s_type: StructureType::DEBUG_UTILS_OBJECT_NAME_INFO_EXT,
+        object_type: it.ty,
+        object_handle: it.handle,
+        p_object_name: it.name.as_deref().map_or(Ptr::NULL, pointer),
+        ..DebugUtilsObjectNameInfoEXT::zeroed()
     }
 }
 
@@ -512,7 +538,7 @@ mod tests {
     }
 
     fn error(text: &str) -> Message<'_> {
-        Message { severity: Severity::Error, name: c"SYNC-HAZARD-WRITE-AFTER-WRITE", text }
+        Message { severity: Severity::Error, name: c"SYNC-HAZARD-WRITE-AFTER-WRITE", text, objects: &[] }
     }
 
     #[test]

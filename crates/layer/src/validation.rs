@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use lavascope_abi::{Command, ObjectId, cast};
+use lavascope_abi::{Command, HandleType, ObjectId, ObjectType, cast};
 use lavascope_diag::{Diagnostic, render_text};
 use lavascope_event::record::HEAD_SIZE;
 use lavascope_event::{Kind, Record, check};
@@ -21,7 +21,8 @@ use serde_json::{Value, json};
 use crate::fence::fence;
 use crate::hub::HUB;
 use crate::instance::InstanceData;
-use crate::messages::{Message, Messages};
+use crate::messages::{Message, MessageObject, Messages};
+use crate::names::Names;
 use crate::report;
 
 /// Messages that wait for a thread of the application; more than these are counted.
@@ -51,6 +52,8 @@ struct Told {
     severity: Severity,
     name: CString,
     text: String,
+    /// With their names.
+    objects: Vec<(ObjectId, Option<CString>)>,
 }
 
 impl Inbox {
@@ -70,38 +73,39 @@ impl Inbox {
 
     /// Gives the messages that wait to the messengers, on the thread that asks.
     #[inline]
-    pub(crate) fn deliver(&self) {
+    pub(crate) fn deliver(&self, names: &Names) {
         // What was submitted is looked at now rather than soon: the device may hang or crash over it.
         HUB.wake.wake();
         if self.count.load(Ordering::Relaxed) > 0 {
-            fence("messages", || self.deliver_all(), || ());
+            fence("messages", || self.deliver_all(names), || ());
         }
     }
 
     #[cold]
-    fn deliver_all(&self) {
+    fn deliver_all(&self, names: &Names) {
         // No lock is held while the application is called.
         let all = std::mem::take(&mut *lock(&self.pending));
         self.count.fetch_sub(all.len(), Ordering::Relaxed);
         for it in all {
-            self.messages.send_to_messengers(&it.message());
+            self.messages.send_to_messengers(&it.message_about(&it.objects(names)));
         }
         let lost = self.lost.swap(0, Ordering::Relaxed);
         if lost > 0 {
             let text = format!("{lost} messages were left out, since nobody took the ones before; all are counted");
-            self.messages.send(&Message { severity: Severity::Warning, name: c"LAVASCOPE-Messages", text: &text });
+            let name = c"LAVASCOPE-Messages";
+            self.messages.send(&Message { severity: Severity::Warning, name, text: &text, objects: &[] });
         }
     }
 
     /// The device was destroyed: waits until the reader is that far, and delivers the rest.
-    pub(crate) fn close(&self) {
+    pub(crate) fn close(&self, names: &Names) {
         let start = Instant::now();
         while !self.is_finished.load(Ordering::Acquire) && HUB.is_reading() && start.elapsed() < PATIENCE {
             HUB.wake.wake();
             std::thread::sleep(Duration::from_micros(200));
         }
         lock(&INBOXES).retain(|it| !std::ptr::eq(&*it.1, self));
-        self.deliver();
+        self.deliver(names);
     }
 
     fn push(&self, told: &Arc<Told>) {
@@ -117,7 +121,26 @@ impl Inbox {
 
 impl Told {
     fn message(&self) -> Message<'_> {
-        Message { severity: self.severity, name: &self.name, text: &self.text }
+        self.message_about(&[])
+    }
+
+    fn message_about<'a>(&'a self, objects: &'a [MessageObject]) -> Message<'a> {
+        Message { severity: self.severity, name: &self.name, text: &self.text, objects }
+    }
+
+    /// The objects that are alive, by the handles that the application has for them.
+    fn objects(&self, names: &Names) -> Vec<MessageObject> {
+        let made = |it: &(ObjectId, Option<CString>)| {
+            let ty = match it.0.ty()? {
+                HandleType::Buffer => ObjectType::BUFFER,
+                HandleType::Image => ObjectType::IMAGE,
+                HandleType::CommandBuffer => ObjectType::COMMAND_BUFFER,
+                HandleType::Queue => ObjectType::QUEUE,
+                _ => return None,
+            };
+            Some(MessageObject { ty, handle: names.handle_of(it.0)?, name: it.1.clone() })
+        };
+        self.objects.iter().filter_map(made).collect()
     }
 }
 
@@ -235,7 +258,8 @@ impl Told {
         let text = render_text(&Diagnostic { count: 1, facts, ..it.clone() });
         // The first line has severity and code, which a message has apart.
         let text = text.split_once('\n').map_or("", |it| it.1).trim_end().to_owned();
-        Told { severity: severity(it), name: CString::new(&*it.code.0).unwrap_or_default(), text }
+        let objects = it.objects.iter().filter_map(|it| Some((object_of(it)?, c_text(it.name.as_deref())))).collect();
+        Told { severity: severity(it), name: CString::new(&*it.code.0).unwrap_or_default(), text, objects }
     }
 }
 
@@ -263,6 +287,15 @@ fn line(it: &Diagnostic, count: u64) -> Value {
             "no_fix": it.no_fix,
         },
     })
+}
+
+fn object_of(it: &lavascope_diag::Object) -> Option<ObjectId> {
+    let ty = [HandleType::Buffer, HandleType::Image, HandleType::CommandBuffer, HandleType::Queue];
+    ObjectId::new(ty.into_iter().find(|ty| ty.name() == it.kind)?, it.id)
+}
+
+fn c_text(text: Option<&str>) -> Option<CString> {
+    text.and_then(|it| CString::new(it).ok())
 }
 
 fn severity(it: &Diagnostic) -> Severity {

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use lavascope_abi::ObjectId;
 use lavascope_diag::{Code, Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
 use lavascope_event::Titles;
-use lavascope_program::{Certainty, Command, Fault, Found, Place, ResourceId, ResourceKind};
+use lavascope_program::{Certainty, Command, Fault, Found, Place, ResourceId, ResourceKind, Step};
 use lavascope_sync::check;
 use lavascope_sync::explain::{Explainer, diagnose, diagnose_faults, region_text};
 
@@ -132,6 +132,17 @@ impl Device {
         }
     }
 
+    /// The command buffer and the queue of an access.
+    fn executors(&self, it: &Located<'_>, titles: &Titles) -> Vec<Object> {
+        let named = |kind, id: ObjectId| Object { kind, id: id.serial(), name: titles.name(id).map(str::to_owned) };
+        let buffer = it.recorded.map(|it| named("VkCommandBuffer", it.0.object));
+        let queue = match &it.kept.step {
+            Step::Submit { queue, .. } | Step::Present { queue, .. } => self.objects.queue_objects.get(queue),
+            _ => None,
+        };
+        buffer.into_iter().chain(queue.map(|it| named("VkQueue", *it))).collect()
+    }
+
     /// What nobody followed is only as sure as the accesses that are known.
     fn severity(&self, it: &Found) -> Severity {
         let is_certain = |place: &Place| match self.window.locate(place).map(|it| it.recorded) {
@@ -170,6 +181,7 @@ impl Device {
         {
             fact.value = located.kept.submit.to_string();
         }
+        diagnostic.objects.extend(self.window.locate(at).iter().flat_map(|it| self.executors(it, titles)));
         shorten(&mut diagnostic.explanation);
         diagnostic.count = 1;
         diagnostic

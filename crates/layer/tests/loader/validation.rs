@@ -15,6 +15,8 @@ const SYNC: Setup<'static> = Setup { extensions: &[DEBUG_UTILS], settings: &[(c"
 
 /// Who was called, and with what: the name and number of the message, and its text.
 static HEARD: Mutex<Vec<(ThreadId, String, i32, String)>> = Mutex::new(Vec::new());
+/// The objects of the last message.
+static OBJECTS: Mutex<Vec<(vk::ObjectType, u64)>> = Mutex::new(Vec::new());
 
 unsafe extern "system" fn listen(
     severity: vk::DebugUtilsMessageSeverityFlagsEXT,
@@ -32,6 +34,14 @@ unsafe extern "system" fn listen(
         assert_eq!(ty, vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION);
         let heard = (std::thread::current().id(), name, data.message_id_number, text);
         HEARD.lock().expect("callbacks do not panic").push(heard);
+        let objects = if data.object_count == 0 {
+            &[]
+        } else {
+            // SAFETY: as above.
+            unsafe { std::slice::from_raw_parts(data.p_objects, data.object_count as usize) }
+        };
+        let objects = objects.iter().map(|it| (it.object_type, it.object_handle)).collect();
+        *OBJECTS.lock().expect("callbacks do not panic") = objects;
     }
     vk::FALSE
 }
@@ -192,4 +202,27 @@ fn counts_add_up_in_the_report() {
     let counts: Vec<u64> = outcome.of_kind("finding").iter().filter_map(|it| it["count"].as_u64()).collect();
     assert_eq!(counts.iter().sum::<u64>(), 100, "{counts:?}");
     assert!(outcome.of_kind("bug").is_empty());
+}
+
+#[test]
+fn a_message_names_the_applications_objects() {
+    let name = "validation::a_message_names_the_applications_objects";
+    child(name, &[], || {
+        let entry = entry();
+        let app = App::new(&entry);
+        let (functions, messenger) = app.messenger(&entry);
+        // Until the reader has come that far.
+        while HEARD.lock().expect("callbacks do not panic").is_empty() {
+            app.world.submit(app.commands);
+        }
+        let queue = vk::Handle::as_raw(app.world.queue);
+        let (buffer, commands) = (vk::Handle::as_raw(app.buffer), vk::Handle::as_raw(app.commands));
+        use vk::ObjectType as T;
+        let want = [(T::BUFFER, buffer), (T::COMMAND_BUFFER, commands), (T::QUEUE, queue)];
+        assert_eq!(*OBJECTS.lock().expect("callbacks do not panic"), want);
+        app.destroy_device();
+        // SAFETY: it is used no more.
+        unsafe { functions.destroy_debug_utils_messenger(messenger, None) };
+        app.destroy_instance();
+    });
 }

@@ -37,6 +37,8 @@ pub(crate) struct Process {
     pub(crate) problems: Vec<Problem>,
     /// Of ours.
     pub(crate) bugs: Vec<Bug>,
+    /// What the validation did not follow.
+    pub(crate) not_followed: Vec<NotFollowed>,
     /// Commands newer than the layer's registry.
     pub(crate) unknown_commands: BTreeSet<String>,
     pub(crate) stats: Option<Stats>,
@@ -51,6 +53,17 @@ pub(crate) struct Finding {
     pub(crate) severity: Severity,
     pub(crate) text: String,
     #[serde(default = "one")]
+    pub(crate) count: u64,
+    /// The parts of the text and more, for programs.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub(crate) details: Value,
+}
+
+/// Something of a program that was not understood, so that it may have hazards that were not found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NotFollowed {
+    pub(crate) command: String,
+    pub(crate) reason: String,
     pub(crate) count: u64,
 }
 
@@ -108,12 +121,13 @@ enum Line {
     Finding(Finding),
     Problem(Problem),
     Bug(Bug),
+    NotFollowed(Vec<NotFollowed>),
     Unknown { command: String },
     Stats(Stats),
     End {},
 }
 
-const KINDS: [&str; 7] = ["process", "finding", "problem", "bug", "unknown", "stats", "end"];
+const KINDS: [&str; 8] = ["process", "finding", "problem", "bug", "not-followed", "unknown", "stats", "end"];
 
 fn one() -> u64 {
     1
@@ -205,6 +219,7 @@ impl Process {
             Line::Finding(finding) => add(&mut self.findings, finding),
             Line::Problem(problem) => self.problems.push(problem),
             Line::Bug(bug) => self.bugs.push(bug),
+            Line::NotFollowed(all) => self.not_followed = all,
             Line::Unknown { command } => drop(self.unknown_commands.insert(command)),
             Line::Stats(stats) => self.stats = Some(stats),
             Line::End {} => self.has_ended = true,
@@ -260,6 +275,7 @@ mod tests {
             severity: Severity::Error,
             text: text.to_owned(),
             count,
+            details: Value::Null,
         }
     }
 

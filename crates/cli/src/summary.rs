@@ -55,11 +55,30 @@ fn findings(out: &mut String, report: &Report, paint: Paint) {
     let counts = [Severity::Error, Severity::Warning, Severity::Info].map(|it| (report.count(it), it.word()));
     let counts: Vec<_> = counts.iter().filter(|it| it.0 > 0).map(|(count, word)| counted(*count, word)).collect();
     let _ = writeln!(out, "lavascope: {}", paint.bad(counts.join(", ")));
-    let rows: Vec<_> = report.findings.iter().take(FINDINGS_MAX).map(finding_row).collect();
+    let shown = || report.findings.iter().take(FINDINGS_MAX);
+    let rows: Vec<_> = shown().filter(|it| !is_long(it)).map(finding_row).collect();
     out.push_str(&columns(&rows));
+    shown().filter(|it| is_long(it)).for_each(|it| full_text(out, it));
     if let Some(more) = report.findings.len().checked_sub(FINDINGS_MAX).filter(|it| *it > 0) {
         let _ = writeln!(out, "  and {more} more, all of which are in the JSON (`--json FILE`)");
     }
+    if shown().any(is_long) {
+        let _ = writeln!(out, "`lavascope explain CODE` tells more about a kind of finding");
+    }
+}
+
+/// Whether a finding comes with all that is known of it.
+fn is_long(finding: &Finding) -> bool {
+    !finding.details.is_null()
+}
+
+fn full_text(out: &mut String, finding: &Finding) {
+    let (first, rest) = finding.text.split_once('\n').unwrap_or((&finding.text, ""));
+    let _ = writeln!(out, "{first}");
+    if finding.count > 1 {
+        let _ = writeln!(out, "Found {} times; this is the first.", finding.count);
+    }
+    let _ = writeln!(out, "{rest}\n");
 }
 
 fn finding_row(finding: &Finding) -> Vec<String> {
@@ -78,6 +97,7 @@ fn troubles(report: &Report, paint: Paint) -> Vec<String> {
     for it in processes.iter().flat_map(|it| &it.bugs) {
         lines.push(format!("{} in {}: {}; please report it", paint.bad("a bug of ours"), it.place, it.text));
     }
+    lines.extend(not_followed(processes));
     let mut unknown: Vec<&str> = processes.iter().flat_map(|it| &it.unknown_commands).map(String::as_str).collect();
     unknown.sort_unstable();
     unknown.dedup();
@@ -99,6 +119,20 @@ fn troubles(report: &Report, paint: Paint) -> Vec<String> {
     let mut seen = std::collections::BTreeSet::new();
     lines.retain(|it| seen.insert(it.clone()));
     lines
+}
+
+/// What the validation did not understand: without it hazards may be missed, or seen where there are none.
+fn not_followed(processes: &[Process]) -> Option<String> {
+    let mut reasons: Vec<(&str, u64)> = Vec::new();
+    for it in processes.iter().flat_map(|it| &it.not_followed) {
+        match reasons.iter_mut().find(|own| own.0 == it.reason) {
+            Some(own) => own.1 += it.count,
+            None => reasons.push((&it.reason, it.count)),
+        }
+    }
+    let texts: Vec<String> =
+        reasons.iter().map(|(reason, count)| format!("{reason} ({})", counted(*count, "time"))).collect();
+    (!texts.is_empty()).then(|| format!("not followed, so that hazards may be missed: {}", texts.join("; ")))
 }
 
 fn name(process: &Process) -> String {

@@ -57,6 +57,12 @@ impl Titles {
         self.names.get(&object).map(String::as_str)
     }
 
+    /// An object is no more, nor are its name and its labels.
+    pub fn forget(&mut self, object: ObjectId) {
+        self.names.remove(&object);
+        self.labels.remove(&object);
+    }
+
     /// The labels that are open in a command buffer, as a path: `Frame::Shadows::Draw`.
     pub fn path_in_command_buffer(&self, command_buffer: CommandBuffer) -> Option<String> {
         self.path(command_buffer.0)

@@ -1,5 +1,7 @@
 //! Devices: made and ended.
 
+use std::sync::Arc;
+
 use lavascope_abi::*;
 
 use crate::DeviceTable;
@@ -12,6 +14,7 @@ use crate::hub::HUB;
 use crate::instance::InstanceData;
 use crate::interface::*;
 use crate::names::{Names, PROCESS};
+use crate::validation::Inbox;
 
 /// A device and what comes after us in its chain.
 pub(crate) struct DeviceData {
@@ -21,9 +24,19 @@ pub(crate) struct DeviceData {
     pub(crate) listeners: u8,
     pub(crate) has_debug_utils: bool,
     names: Names,
+    /// What was found and not told yet; none if nobody wants to know.
+    inbox: Option<Arc<Inbox>>,
 }
 
 impl DeviceData {
+    /// Tells what was found meanwhile, on the thread that calls.
+    #[inline(always)]
+    pub(crate) fn deliver(&self) {
+        if let Some(inbox) = &self.inbox {
+            inbox.deliver(&self.names);
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn names(&self) -> &Names {
         &self.names
@@ -71,6 +84,7 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
             listeners: instance.listeners,
             has_debug_utils: instance.has_debug_utils,
             names: Names::default(),
+            inbox: inbox_of(instance, device),
         };
         // SAFETY: the device was just created.
         let key = unsafe { dispatch_key(device.0) };
@@ -80,6 +94,12 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
         }
     }
     Some(result)
+}
+
+/// Where messages about a new device wait.
+fn inbox_of(instance: &InstanceData, device: Device) -> Option<Arc<Inbox>> {
+    let slot = PROCESS.slot(HandleType::Device, device.0).filter(|_| instance.is_validated)?;
+    Some(Inbox::open(HUB.objects.id(slot)?, instance))
 }
 
 unsafe fn call_next(instance: &InstanceData, create: FnCreateDevice, params: &CreateDeviceParams) -> Result {
@@ -112,5 +132,11 @@ pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(device: Device,
     let next = || unsafe { destroy(device, p_allocator) };
     // SAFETY: as above.
     unsafe { around(&data.names, data.listeners, Command::DestroyDevice, &params, next) };
-    fence("vkDestroyDevice", || drop(data), || ());
+    let end = || {
+        if let Some(inbox) = &data.inbox {
+            inbox.close(&data.names);
+        }
+        drop(data);
+    };
+    fence("vkDestroyDevice", end, || ());
 }

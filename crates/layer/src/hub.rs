@@ -5,13 +5,14 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use lavascope_settings::Output;
+use lavascope_settings::{Output, Settings};
 use lavascope_stream::{Merger, Objects, Threads, Wake};
 
 use crate::fence::fence;
 use crate::print::Printer;
 use crate::report;
 use crate::stats::Stats;
+use crate::validation::Validation;
 
 pub(crate) static HUB: Hub = Hub::new();
 
@@ -30,6 +31,8 @@ pub(crate) struct Hub {
     printer: Mutex<Option<Printer>>,
     reader: Mutex<Reader>,
     is_stopping: AtomicBool,
+    /// Whether somebody wants to know how many calls there are. Relaxed: it is told now and then.
+    is_counting: AtomicBool,
     /// Counts the ends of command buffers, their pools and devices: what a thread remembers of one is true only as
     /// long as this does not move. Relaxed: the application must not use a command buffer while it ends, so it
     /// orders the two itself.
@@ -39,23 +42,32 @@ pub(crate) struct Hub {
 /// The thread that reads all streams, and who needs it.
 struct Reader {
     thread: Option<JoinHandle<()>>,
-    /// How many [`Counting`] there are.
+    /// How many [`Reading`] there are.
     users: usize,
     /// The process in which the thread runs: a fork has none.
     process: u32,
 }
 
-/// Calls are counted for as long as somebody has one of these.
-pub(crate) struct Counting(());
+/// Calls are read for as long as somebody has one of these.
+pub(crate) struct Reading(());
 
-impl Drop for Counting {
+impl Drop for Reading {
     fn drop(&mut self) {
-        fence("the end of counting", || HUB.end_counting(), || ());
+        fence("the end of reading", || HUB.end_reading(), || ());
     }
 }
 
 /// What the reading thread works on. Behind a lock, so that it outlives the thread.
-static READING: LazyLock<Mutex<(Merger, Stats)>> = LazyLock::new(Mutex::default);
+static WORK: LazyLock<Mutex<Work>> = LazyLock::new(Mutex::default);
+
+#[derive(Default)]
+struct Work {
+    merger: Merger,
+    stats: Stats,
+    /// None where nobody wants it, and after a bug of ours.
+    validation: Option<Box<Validation>>,
+    told: Told,
+}
 
 impl Hub {
     /// Records are printed on the application's thread, before the driver sees the call.
@@ -74,6 +86,7 @@ impl Hub {
             printer: Mutex::new(None),
             reader: Mutex::new(Reader { thread: None, users: 0, process: 0 }),
             is_stopping: AtomicBool::new(false),
+            is_counting: AtomicBool::new(false),
             generation: AtomicU64::new(1),
         }
     }
@@ -120,12 +133,18 @@ impl Hub {
         }
     }
 
-    /// From now on calls are counted, on a thread of ours.
-    pub(crate) fn start_counting(&self) -> Result<Counting, String> {
+    /// From now on calls are read on a thread of ours: counted, validated, as the settings say.
+    pub(crate) fn start_reading(&self, settings: &Settings) -> Result<Reading, String> {
         let mut reader = lock(&self.reader);
         let process = std::process::id();
         if reader.thread.is_some() && reader.process != process {
-            return Err("a fork of a process whose calls are counted cannot count its own; use exec after fork".into());
+            return Err("a fork of a process whose calls are read cannot read its own; use exec after fork".into());
+        }
+        if settings.stats {
+            self.is_counting.store(true, Ordering::Relaxed);
+        }
+        if settings.sync {
+            lock(&WORK).validation.get_or_insert_default();
         }
         if reader.thread.is_none() {
             self.is_stopping.store(false, Ordering::Release);
@@ -135,19 +154,27 @@ impl Hub {
             self.listeners.fetch_or(Hub::READS, Ordering::Relaxed);
         }
         reader.users += 1;
-        Ok(Counting(()))
+        Ok(Reading(()))
     }
 
-    fn end_counting(&self) {
+    /// Whether a thread of ours reads what is recorded.
+    pub(crate) fn is_reading(&self) -> bool {
+        // Whoever has the lock is stopping it, and a fork has none.
+        let is_ours =
+            |it: &Reader| it.process == std::process::id() && it.thread.as_ref().is_some_and(|it| !it.is_finished());
+        self.listeners(Hub::READS) != 0 && self.reader.try_lock().is_ok_and(|it| is_ours(&it))
+    }
+
+    fn end_reading(&self) {
         let mut reader = lock(&self.reader);
         reader.users -= 1;
-        // Under the lock: who begins to count meanwhile waits, and then has a reader of its own.
+        // Under the lock: who begins to read meanwhile waits, and then has a reader of its own.
         if reader.users == 0 {
             self.stop(&mut reader, Duration::from_secs(10));
         }
     }
 
-    /// The process ends, or the library is unloaded, while calls are still counted.
+    /// The process ends, or the library is unloaded, while calls are still read.
     pub(crate) fn end_process(&self) {
         // Locked by somebody who is stopping already, or at the time of a fork and then for ever.
         if let Ok(mut reader) = self.reader.try_lock() {
@@ -155,7 +182,7 @@ impl Hub {
         }
     }
 
-    /// Nobody listens any more, and what was counted is told.
+    /// Nobody listens any more, and what was found is told.
     ///
     /// Waits for the reader only so long: at the end of a process it may be gone already, without a word.
     fn stop(&self, reader: &mut Reader, patience: Duration) {
@@ -175,9 +202,12 @@ impl Hub {
             let _ = thread.join();
         }
         self.wake.end_reader();
-        if let Ok(mut reading) = READING.try_lock() {
-            drain(&mut reading);
-            report::stats(&reading.1);
+        if let Ok(mut work) = WORK.try_lock() {
+            work.drain();
+            work.tell();
+            if let Some(validation) = &mut work.validation {
+                validation.end();
+            }
         }
     }
 }
@@ -191,22 +221,75 @@ fn read() {
 }
 
 fn read_until_stopped() {
-    let mut told = Instant::now();
     while !HUB.is_stopping.load(Ordering::Acquire) {
-        let mut reading = lock(&READING);
-        drain(&mut reading);
-        if told.elapsed() > TELL_EVERY {
-            report::stats(&reading.1);
-            told = Instant::now();
-        }
-        drop(reading);
+        let mut work = lock(&WORK);
+        work.drain();
+        let Work { stats, validation, told, .. } = &mut *work;
+        told.now(|| tell(stats, validation));
+        drop(work);
         // Not again at once: the last words of a stream lie in the cache of the thread that writes them.
         std::thread::park_timeout(Duration::from_millis(5));
     }
 }
 
-fn drain((merger, stats): &mut (Merger, Stats)) -> usize {
-    merger.drain(&HUB.threads, |thread, record| stats.record(thread, record))
+impl Work {
+    /// Takes all records that are there. Where they come faster than they are taken, that has no end.
+    fn drain(&mut self) {
+        let Work { merger, stats, validation, told } = self;
+        merger.drain(&HUB.threads, |thread, record| {
+            stats.record(thread, record);
+            // Taken out meanwhile: what panicked is not asked again.
+            if let Some(mut it) = validation.take() {
+                it.record(thread, record);
+                *validation = Some(it);
+            }
+            told.after_some(|| tell(stats, validation));
+        });
+    }
+
+    fn tell(&mut self) {
+        tell(&self.stats, &mut self.validation);
+    }
+}
+
+fn tell(stats: &Stats, validation: &mut Option<Box<Validation>>) {
+    if HUB.is_counting.load(Ordering::Relaxed) {
+        report::stats(stats);
+    }
+    if let Some(validation) = validation {
+        validation.tell_counts();
+    }
+}
+
+/// When the report was told last.
+struct Told {
+    at: Instant,
+    /// Records since somebody looked at the clock.
+    records: u32,
+}
+
+impl Default for Told {
+    fn default() -> Told {
+        Told { at: Instant::now(), records: 0 }
+    }
+}
+
+impl Told {
+    /// After every so many records, or when there are no more of them, looks whether it is time to tell.
+    fn after_some(&mut self, tell: impl FnOnce()) {
+        self.records += 1;
+        if self.records == 4096 {
+            self.now(tell);
+        }
+    }
+
+    fn now(&mut self, tell: impl FnOnce()) {
+        self.records = 0;
+        if self.at.elapsed() > TELL_EVERY {
+            tell();
+            self.at = Instant::now();
+        }
+    }
 }
 
 fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {

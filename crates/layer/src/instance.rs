@@ -1,6 +1,7 @@
 //! Instances: made and ended, with the settings that the application and its surroundings ask for.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use lavascope_abi::*;
 use lavascope_settings::{Settings, Severity};
@@ -11,7 +12,7 @@ use crate::chain::take_next;
 use crate::dispatch::dispatch_key;
 use crate::entry::{CHAINS, WATCHED_INSTANCES, text};
 use crate::fence::fence;
-use crate::hub::{Counting, HUB, Hub};
+use crate::hub::{HUB, Hub, Reading};
 use crate::interface::*;
 use crate::messages::{Message, Messages};
 use crate::names::{Names, PROCESS};
@@ -26,13 +27,20 @@ pub(crate) struct InstanceData {
     /// Who listens to its calls; nobody, if zero.
     pub(crate) listeners: u8,
     /// Ends with the instance.
-    _counting: Option<Counting>,
+    _reading: Option<Reading>,
+    /// Whether hazards are wanted.
+    pub(crate) is_validated: bool,
+    /// Whether hazards are wanted that are only possible.
+    pub(crate) wants_possible: bool,
     pub(crate) has_debug_utils: bool,
     pub(crate) has_debug_report: bool,
-    pub(crate) messages: Messages,
+    pub(crate) messages: Arc<Messages>,
 }
 
 impl InstanceData {
+    /// Messages wait at devices.
+    pub(crate) fn deliver(&self) {}
+
     pub(crate) fn names(&self) -> &'static Names {
         &PROCESS
     }
@@ -85,8 +93,8 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
     // SAFETY: the caller's word; a chain is read before the next layer may change it.
     let wishes = unsafe { Wishes::read(params.p_create_info.as_ptr().as_ref()?) };
     let (settings, problems) = lavascope_settings::sources::read(wishes.settings);
-    let messages = Messages::new(wishes.messengers, &settings);
-    let (listeners, counting) = start(&settings, &messages);
+    let messages = Arc::new(Messages::new(wishes.messengers, &settings));
+    let (listeners, reading) = start(&settings, &messages);
     for problem in &problems {
         tell(&messages, problem.severity, &problem.place.to_string(), &problem.text());
     }
@@ -100,7 +108,9 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
             get_physical_device_proc_addr: way.get_physical,
             table,
             listeners,
-            _counting: counting,
+            is_validated: settings.sync && reading.is_some(),
+            wants_possible: settings.possible,
+            _reading: reading,
             has_debug_utils: wishes.has_debug_utils,
             has_debug_report: wishes.has_debug_report,
             messages,
@@ -139,10 +149,12 @@ unsafe fn pass_on<const CHAIN: usize>(params: &CreateInstanceParams) -> Option<R
             get_physical_device_proc_addr: way.get_physical,
             table,
             listeners: 0,
-            _counting: None,
+            _reading: None,
+            is_validated: false,
+            wants_possible: false,
             has_debug_utils: false,
             has_debug_report: false,
-            messages: Messages::silent(),
+            messages: Arc::new(Messages::silent()),
         };
         // SAFETY: a call that succeeded wrote the instance.
         unsafe { remember::<CHAIN>(*params.p_instance.as_ptr(), way.get, data) };
@@ -170,7 +182,7 @@ unsafe fn remember<const CHAIN: usize>(
 }
 
 /// Does what the settings say, and tells who listens to calls.
-fn start(settings: &Settings, messages: &Messages) -> (u8, Option<Counting>) {
+fn start(settings: &Settings, messages: &Messages) -> (u8, Option<Reading>) {
     let complain = |setting: &str, text: &str| {
         tell(messages, Severity::Error, &format!("setting {setting}"), text);
     };
@@ -186,17 +198,17 @@ fn start(settings: &Settings, messages: &Messages) -> (u8, Option<Counting>) {
             Err(text) => complain("print", &text),
         }
     }
-    let mut counting = None;
-    if settings.stats {
-        match HUB.start_counting() {
-            Ok(it) => (listeners, counting) = (listeners | Hub::READS, Some(it)),
-            Err(text) => complain("stats", &text),
+    let mut reading = None;
+    if settings.stats || settings.sync {
+        match HUB.start_reading(settings) {
+            Ok(it) => (listeners, reading) = (listeners | Hub::READS, Some(it)),
+            Err(text) => complain(if settings.sync { "sync" } else { "stats" }, &text),
         }
     }
     if listeners != 0 {
         library::keep();
     }
-    (listeners, counting)
+    (listeners, reading)
 }
 
 /// A problem with the settings: `lavascope run` tells it at the end; without it the application or the log must.
@@ -207,7 +219,7 @@ fn tell(messages: &Messages, severity: Severity, place: &str, text: &str) {
         Severity::Note => "note",
     };
     let text_with_place = format!("{place}: {text}");
-    let message = Message { severity, name: c"LAVASCOPE-Setting", text: &text_with_place };
+    let message = Message { severity, name: c"LAVASCOPE-Setting", text: &text_with_place, objects: &[] };
     if report::problem(word, place, text) {
         messages.send_to_messengers(&message);
     } else {

@@ -32,6 +32,7 @@ mod report;
 mod shim;
 mod stats;
 mod thread_end;
+mod validation;
 
 pub use entry::vkNegotiateLoaderLayerInterfaceVersion;
 pub use enumerate::INSTANCE_EXTENSIONS;

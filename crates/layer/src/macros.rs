@@ -42,6 +42,9 @@ macro_rules! shims {
             let result = unsafe { next($first $(, $parameter)*) };
             // SAFETY: the same parameters, after the call returned.
             unsafe { leave!($leave, entered, called, $command, order, &params, result) };
+            if const { tells(Command::$command) } {
+                called.owner.deliver();
+            }
             result
         })*
 

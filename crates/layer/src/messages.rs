@@ -28,6 +28,15 @@ pub(crate) struct Message<'a> {
     /// What users filter by.
     pub(crate) name: &'a CStr,
     pub(crate) text: &'a str,
+    /// What it is about, as far as that is alive.
+    pub(crate) objects: &'a [MessageObject],
+}
+
+/// An object of the application.
+pub(crate) struct MessageObject {
+    pub(crate) ty: ObjectType,
+    pub(crate) handle: u64,
+    pub(crate) name: Option<CString>,
 }
 
 /// What became of a message, the weightiest last.
@@ -93,6 +102,7 @@ struct Rules {
     actions: Vec<DebugAction>,
     log: Option<Output>,
     is_json: bool,
+    has_facts: bool,
 }
 
 impl Messages {
@@ -104,6 +114,7 @@ impl Messages {
             actions: settings.debug_action.clone(),
             log: Some(settings.log_filename.clone()),
             is_json: settings.message_format_json,
+            has_facts: settings.message_extra_properties,
         };
         Messages { chained, rules, ..Messages::silent() }
     }
@@ -151,6 +162,44 @@ impl Messages {
             answer = answer.max(unsafe { messenger.call(message, &text) });
         }
         answer
+    }
+
+    /// Whether messages end with their facts.
+    pub(crate) fn has_facts(&self) -> bool {
+        self.rules.has_facts
+    }
+
+    /// Whether an equal message was sent as often as is wanted.
+    pub(crate) fn is_above_limit(&self, count: u64) -> bool {
+        self.rules.limit.is_some_and(|it| count > it)
+    }
+
+    /// Logs a message at once that messengers get later, if there is none or it is to be logged anyway. Says whether
+    /// it did.
+    pub(crate) fn log_in_place(&self, message: &Message<'_>) -> bool {
+        let rules = &self.rules;
+        let is_silent = rules.actions.contains(&DebugAction::Ignore) || rules.is_filtered(message);
+        let is_heard = self.recipients().iter().any(|it| it.wants(message.severity));
+        let is_logged = rules.actions.contains(&DebugAction::Log) || rules.is_by_default() && !is_heard;
+        if !is_silent && is_logged {
+            rules.log(message.severity, &rules.named(message));
+        }
+        !is_silent && is_logged
+    }
+
+    /// Logs a message that no messenger came by to get.
+    pub(crate) fn log_late(&self, message: &Message<'_>) {
+        let is_heard = self.recipients().iter().any(|it| it.wants(message.severity));
+        if is_heard && !self.rules.is_filtered(message) && !self.rules.actions.contains(&DebugAction::Ignore) {
+            self.rules.log(message.severity, &self.rules.named(message));
+        }
+    }
+
+    /// Logs a word of ours that is no message.
+    pub(crate) fn log_plain(&self, text: &str) {
+        if !self.rules.is_json {
+            self.rules.write(&format!("lavascope: {text}\n"));
+        }
     }
 
     fn recipients(&self) -> Vec<Messenger> {
@@ -223,6 +272,13 @@ impl Rules {
         value.to_string()
     }
 
+    /// With the name, which a log has no other place for.
+    fn named(&self, message: &Message<'_>) -> String {
+        let (name, number) = (message.name.to_string_lossy(), message_number(message.name));
+        let text = self.formatted(message);
+        if self.is_json { text } else { format!("[ {name} | MessageID = {number:#010x} ] {text}") }
+    }
+
     fn log(&self, severity: Severity, text: &str) {
         let (flag, word) = match severity {
             Severity::Error => (ReportFlag::Error, "error"),
@@ -232,7 +288,10 @@ impl Rules {
         if !self.logs.contains(&flag) {
             return;
         }
-        let line = if self.is_json { format!("{text}\n") } else { format!("lavascope: {word}: {text}\n") };
+        self.write(&if self.is_json { format!("{text}\n") } else { format!("lavascope: {word}: {text}\n") });
+    }
+
+    fn write(&self, line: &str) {
         // Nobody is left to be told that a log cannot be written.
         let _ = match &self.log {
             None => Ok(()),
@@ -259,6 +318,17 @@ impl Messenger {
         // SAFETY: as above.
         let callback = unsafe { std::mem::transmute::<FnPtr, Option<ReportCallback>>(it.pfn_callback) };
         Messenger { handle, kind: Kind::Report { flags: it.flags.0, callback }, user_data: it.p_user_data }
+    }
+
+    /// Whether it wants messages of this kind.
+    fn wants(&self, severity: Severity) -> bool {
+        match self.kind {
+            Kind::Utils { severities, types, callback } => {
+                let ty = DebugUtilsMessageTypeFlagsEXT::VALIDATION_EXT;
+                callback.is_some() && severities & utils_severity(severity).0 != 0 && types & ty.0 != 0
+            }
+            Kind::Report { flags, callback } => callback.is_some() && flags & report_flag(severity).0 != 0,
+        }
     }
 
     /// Calls the callback if it wants such messages, and gives its answer.
@@ -289,11 +359,7 @@ impl Messenger {
         types: u32,
         callback: UtilsCallback,
     ) -> Option<bool> {
-        let severity = match message.severity {
-            Severity::Error => DebugUtilsMessageSeverityFlagsEXT::ERROR_EXT,
-            Severity::Warning => DebugUtilsMessageSeverityFlagsEXT::WARNING_EXT,
-            Severity::Note => DebugUtilsMessageSeverityFlagsEXT::INFO_EXT,
-        };
+        let severity = utils_severity(message.severity);
         let ty = DebugUtilsMessageTypeFlagsEXT::VALIDATION_EXT;
         if severities & severity.0 == 0 || types & ty.0 == 0 {
             return None;
@@ -303,6 +369,11 @@ impl Messenger {
         data.p_message_id_name = pointer(message.name);
         data.message_id_number = message_number(message.name);
         data.p_message = pointer(text);
+        let objects: Vec<DebugUtilsObjectNameInfoEXT> = message.objects.iter().map(name_info).collect();
+        if let Some(first) = objects.first() {
+            data.object_count = objects.len() as u32;
+            data.p_objects = Ptr::to(first);
+        }
         // SAFETY: the application's callback, with data that lives through the call.
         Some(unsafe { callback(severity, ty, Ptr::to(&data), self.user_data) }.0 != 0)
     }
@@ -314,18 +385,42 @@ impl Messenger {
         flags: u32,
         callback: ReportCallback,
     ) -> Option<bool> {
-        let flag = match message.severity {
-            Severity::Error => DebugReportFlagsEXT::ERROR_EXT,
-            Severity::Warning => DebugReportFlagsEXT::WARNING_EXT,
-            Severity::Note => DebugReportFlagsEXT::INFORMATION_EXT,
-        };
+        let flag = report_flag(message.severity);
         if flags & flag.0 == 0 {
             return None;
         }
-        let ty = DebugReportObjectTypeEXT::UNKNOWN_EXT;
+        // The two extensions have the same numbers for the types of the first version.
+        let (ty, object) = message.objects.first().map_or((0, 0), |it| (it.ty.0, it.handle));
+        let ty = DebugReportObjectTypeEXT(ty);
         let (prefix, number) = (pointer(c"Lavascope"), message_number(message.name));
         // SAFETY: the application's callback, with texts that live through the call.
-        Some(unsafe { callback(flag, ty, 0, 0, number, prefix, pointer(text), self.user_data) }.0 != 0)
+        Some(unsafe { callback(flag, ty, object, 0, number, prefix, pointer(text), self.user_data) }.0 != 0)
+    }
+}
+
+fn name_info(it: &MessageObject) -> DebugUtilsObjectNameInfoEXT {
+    DebugUtilsObjectNameInfoEXT {
+        s_type: StructureType::DEBUG_UTILS_OBJECT_NAME_INFO_EXT,
+        object_type: it.ty,
+        object_handle: it.handle,
+        p_object_name: it.name.as_deref().map_or(Ptr::NULL, pointer),
+        ..DebugUtilsObjectNameInfoEXT::zeroed()
+    }
+}
+
+fn utils_severity(severity: Severity) -> DebugUtilsMessageSeverityFlagsEXT {
+    match severity {
+        Severity::Error => DebugUtilsMessageSeverityFlagsEXT::ERROR_EXT,
+        Severity::Warning => DebugUtilsMessageSeverityFlagsEXT::WARNING_EXT,
+        Severity::Note => DebugUtilsMessageSeverityFlagsEXT::INFO_EXT,
+    }
+}
+
+fn report_flag(severity: Severity) -> DebugReportFlagsEXT {
+    match severity {
+        Severity::Error => DebugReportFlagsEXT::ERROR_EXT,
+        Severity::Warning => DebugReportFlagsEXT::WARNING_EXT,
+        Severity::Note => DebugReportFlagsEXT::INFORMATION_EXT,
     }
 }
 
@@ -443,7 +538,7 @@ mod tests {
     }
 
     fn error(text: &str) -> Message<'_> {
-        Message { severity: Severity::Error, name: c"SYNC-HAZARD-WRITE-AFTER-WRITE", text }
+        Message { severity: Severity::Error, name: c"SYNC-HAZARD-WRITE-AFTER-WRITE", text, objects: &[] }
     }
 
     #[test]

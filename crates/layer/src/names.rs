@@ -67,6 +67,12 @@ impl Names {
         self.slots.get(handle, ty as u8).map(|it| Slot(it as u32))
     }
 
+    /// The handle of an object that is alive. Looks at all of them.
+    pub(crate) fn handle_of(&self, id: ObjectId) -> Option<u64> {
+        let is_it = |value: u64| HUB.objects.id(Slot(value as u32)) == Some(id);
+        self.slots.entries_unsorted().into_iter().find(|(_, value)| is_it(*value)).map(|it| it.0)
+    }
+
     /// A new object. One that the handle named before is no more.
     pub(crate) fn add(&self, ty: HandleType, handle: u64, parent: Parent, note: u32) -> Option<Slot> {
         if handle == 0 || handle == u64::MAX {

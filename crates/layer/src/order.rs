@@ -56,6 +56,24 @@ impl Order {
     }
 }
 
+/// Whether the application is told what was found when such a call returns: submissions, presentations and waits.
+pub(crate) const fn tells(command: Command) -> bool {
+    use Command as C;
+    matches!(
+        command,
+        C::QueueSubmit
+            | C::QueueSubmit2
+            | C::QueueBindSparse
+            | C::QueuePresentKHR
+            | C::QueueWaitIdle
+            | C::DeviceWaitIdle
+            | C::WaitForFences
+            | C::WaitSemaphores
+            | C::WaitForPresentKHR
+            | C::WaitForPresent2KHR
+    )
+}
+
 /// Every command that destroys or frees.
 const fn ends_something(command: Command) -> bool {
     let name = command.desc().name.as_bytes();

@@ -42,6 +42,22 @@ pub(crate) fn bug(command: &str, text: &str) {
     say("bug", json!({ "where": command, "text": text }));
 }
 
+/// A mistake of the application. Says whether there is a report.
+pub(crate) fn finding(value: Value) -> bool {
+    say("finding", value)
+}
+
+/// What the validation did not follow, all of it; a later line takes the place of an earlier one.
+pub(crate) fn not_followed(all: Vec<Value>) {
+    say("not-followed", Value::Array(all));
+}
+
+/// Whether there is a report.
+pub(crate) fn is_open() -> bool {
+    let report = REPORT.lock().unwrap_or_else(PoisonError::into_inner);
+    report.as_ref().is_some_and(|it| it.0 == std::process::id())
+}
+
 /// A command that is newer than our registry went past us.
 pub(crate) fn unknown(command: &str) {
     say("unknown", json!({ "command": command }));

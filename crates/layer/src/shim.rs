@@ -3,7 +3,7 @@
 use lavascope_abi::{Bool32, FnPtr, Result};
 
 pub(crate) use crate::calls::{device_of, enter, enter_walking, instance_of, leave, leave_silently, recorder_of};
-pub(crate) use crate::order::Order;
+pub(crate) use crate::order::{Order, tells};
 pub(crate) use lavascope_marshal::straight;
 
 /// A return value, widened.

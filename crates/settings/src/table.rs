@@ -130,7 +130,7 @@ use Alias::{Key, Word};
 
 settings! {
     sync: bool {
-        kind: Kind::Flag, default: "off", exists: false,
+        kind: Kind::Flag, default: "off", exists: true,
         help: "Find synchronization hazards.",
         aliases: [
             Key("validate_sync"),
@@ -154,7 +154,7 @@ settings! {
         aliases: [Key("syncval_shader_accesses_heuristic")],
     }
     possible: bool {
-        kind: Kind::Flag, default: "off", exists: false,
+        kind: Kind::Flag, default: "off", exists: true,
         help: "Report what may be a fault but is not certain to be one.",
         aliases: [],
     }
@@ -320,7 +320,7 @@ settings! {
         aliases: [Key("duplicate_message_limit")],
     }
     message_extra_properties: bool {
-        kind: Kind::Flag, default: "off", exists: false,
+        kind: Kind::Flag, default: "off", exists: true,
         help: "End each message with its facts as `key = value` lines.",
         aliases: [Key("syncval_message_extra_properties")],
     }

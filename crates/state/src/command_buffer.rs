@@ -7,7 +7,7 @@ use lavascope_program::{Access, Command, CommandBufferId};
 use crate::bind::State;
 use crate::device::{Device, Event};
 use crate::late::Late;
-use crate::listener::{Out, object};
+use crate::listener::{Gone, Out, object};
 use crate::rendering::Scene;
 
 /// A command pool: the command buffers that were allocated from it.
@@ -107,6 +107,7 @@ impl Device {
     fn free(&mut self, buffer: u64, out: &mut Out<'_>) {
         if let Some(own) = self.command_buffers.remove(buffer) {
             out.listener.reset(out.at, own.id);
+            out.gone(Some(Gone::CommandBuffer(own.id)));
             self.freed.push(buffer);
         }
     }

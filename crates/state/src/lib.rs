@@ -51,7 +51,7 @@ mod video;
 
 pub use collect::{Collected, Collector};
 pub use decision::{Decision, Family, When, decision};
-pub use listener::{Listener, Missing, Source, Where};
+pub use listener::{Gone, Listener, Missing, Source, Where};
 pub use shader::{DescriptorUse, Element, NoReflection, Reflect, ShaderCode, ShaderInterface};
 pub use slab::Life;
 pub use spirv::SpirvReflection;

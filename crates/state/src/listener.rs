@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use lavascope_abi::{Command as ApiCommand, ObjectId};
 use lavascope_program::{
-    Command, CommandBufferId, EventId, FenceId, Queue, RenderPass, RenderPassId, Resource, ResourceId, SemaphoreId,
-    Step,
+    Command, CommandBufferId, EventId, FenceId, Queue, QueueId, RenderPass, RenderPassId, Resource, ResourceId,
+    SemaphoreId, Step,
 };
 
 use crate::shader::Reflect;
@@ -33,15 +33,29 @@ pub struct Missing {
     pub reason: &'static str,
 }
 
+/// Something that is no more; of resources a step says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Gone {
+    RenderPass(RenderPassId),
+    Event(EventId),
+    Semaphore(SemaphoreId),
+    Fence(FenceId),
+    CommandBuffer(CommandBufferId),
+}
+
 /// Is told what an application does.
 ///
-/// Ids of `program` count from zero on each device, in the order in which they are told, and are never used again.
+/// Ids of `program` count from zero on each device, in the order in which they are told, and are never used again: a
+/// view or a descriptor may outlive what it leads to, and must not lead to something else then.
 /// Objects are those of the records, for messages. A command buffer has one id for as long as it lives.
 pub trait Listener {
     fn device(&mut self, _at: Where, _queues: &[Queue]) {}
 
     /// The device is gone, with all that it had.
     fn device_gone(&mut self, _at: Where) {}
+
+    /// The application knows a queue from now on.
+    fn queue(&mut self, _at: Where, _id: QueueId, _object: ObjectId) {}
 
     /// A buffer or an image has its memory from now on.
     fn resource(&mut self, _at: Where, _id: ResourceId, _object: ObjectId, _resource: &Resource) {}
@@ -71,6 +85,9 @@ pub trait Listener {
 
     fn step(&mut self, _at: Where, _step: Step) {}
 
+    /// Nothing uses it any more.
+    fn gone(&mut self, _at: Where, _gone: Gone) {}
+
     /// The first time that something of a command is not understood. [`Tracker::missing`](crate::Tracker::missing)
     /// has the counts.
     fn missing(&mut self, _at: Where, _missing: Missing) {}
@@ -87,6 +104,12 @@ pub(crate) struct Out<'a> {
 impl Out<'_> {
     pub(crate) fn step(&mut self, step: Step) {
         self.listener.step(self.at, step);
+    }
+
+    pub(crate) fn gone(&mut self, gone: Option<Gone>) {
+        if let Some(gone) = gone {
+            self.listener.gone(self.at, gone);
+        }
     }
 
     /// Never silent: whatever is not understood goes through here.

@@ -8,7 +8,7 @@ use lavascope_program::{Attachment, LoadOp, RenderPass, RenderPassId, Scope, Sto
 
 use crate::device::{Device, Event};
 use crate::format;
-use crate::listener::{Out, object};
+use crate::listener::{Gone, Out, object};
 
 /// A render pass, with what draws need to know of it.
 #[derive(Debug, Default)]
@@ -107,7 +107,9 @@ impl Device {
                     self.framebuffers.insert(handle.0, framebuffer);
                 }
             }
-            (Call::DestroyRenderPass(it), None) => drop(self.passes.remove(it.render_pass.0)),
+            (Call::DestroyRenderPass(it), None) => {
+                out.gone(self.passes.remove(it.render_pass.0).and_then(|it| it.id).map(Gone::RenderPass));
+            }
             (Call::DestroyFramebuffer(it), None) => drop(self.framebuffers.remove(it.framebuffer.0)),
             _ => return false,
         }

@@ -5,7 +5,7 @@ use lavascope_event::{Call, Outcome, View};
 use lavascope_program::{Batch, CommandBufferId, EventId, FenceId, Point, QueueId, SemaphoreId, Signal, Step, Wait};
 
 use crate::device::{Device, Event};
-use crate::listener::{Out, object};
+use crate::listener::{Gone, Out, object};
 use crate::memory::is_success;
 
 #[derive(Clone, Copy)]
@@ -47,9 +47,11 @@ impl Device {
                     self.add_fence(fence.0, out);
                 }
             }
-            (Call::DestroyFence(it), None) => drop(self.fences.remove(it.fence.0)),
-            (Call::DestroySemaphore(it), None) => drop(self.semaphores.remove(it.semaphore.0)),
-            (Call::DestroyEvent(it), None) => drop(self.events.remove(it.event.0)),
+            (Call::DestroyFence(it), None) => out.gone(self.fences.remove(it.fence.0).map(Gone::Fence)),
+            (Call::DestroySemaphore(it), None) => {
+                out.gone(self.semaphores.remove(it.semaphore.0).map(|it| Gone::Semaphore(it.id)));
+            }
+            (Call::DestroyEvent(it), None) => out.gone(self.events.remove(it.event.0).map(Gone::Event)),
             _ => return self.host(event, out),
         }
         true

@@ -195,12 +195,12 @@ impl<L: Listener> Tracker<L> {
             }
             (Call::GetDeviceQueue(it), Some(Outcome::GetDeviceQueue(done))) => {
                 let queue = done.p_queue().map_or(0, |it| it.0);
-                self.add_queue(it.device.0, it.queue_family_index, it.queue_index, queue);
+                self.add_queue(thread, record, (it.queue_family_index, it.queue_index), queue);
             }
             (Call::GetDeviceQueue2(it), Some(Outcome::GetDeviceQueue2(done))) => {
                 let queue = done.p_queue().map_or(0, |it| it.0);
                 if let Some(info) = it.p_queue_info() {
-                    self.add_queue(it.device.0, info.queue_family_index, info.queue_index, queue);
+                    self.add_queue(thread, record, (info.queue_family_index, info.queue_index), queue);
                 }
             }
             _ => return false,
@@ -233,9 +233,12 @@ impl<L: Listener> Tracker<L> {
         self.devices.insert(handle, device);
     }
 
-    fn add_queue(&mut self, device: u64, family: u32, index: u32, queue: u64) {
+    fn add_queue(&mut self, thread: u32, record: Record<'_>, (family, index): (u32, u32), queue: u64) {
+        let device = first_handle(record);
         if let Some(id) = self.devices.get(device).and_then(|it| it.queues.find(family, index)) {
             self.queues.insert(queue, (device, id));
+            let out = self.out(thread, record, device);
+            out.listener.queue(out.at, id, object(queue));
         }
     }
 

@@ -15,7 +15,7 @@ pub(crate) struct Setup {
     /// Run on the null driver, which needs no GPU, accepts everything and draws nothing
     #[arg(long)]
     null_driver: bool,
-    /// Validate synchronization (does not exist yet)
+    /// Find synchronization hazards
     #[arg(long)]
     sync: bool,
     /// Check shaders on the GPU (does not exist yet)
@@ -29,11 +29,7 @@ pub(crate) struct Setup {
 impl Setup {
     /// What the environment of a program needs. Writes the manifests that it names.
     pub(crate) fn variables(&self) -> Result<Vec<(&'static str, String)>> {
-        let missing = [
-            (self.sync, "synchronization validation"),
-            (self.gpu, "GPU-assisted validation"),
-            (self.capture.is_some(), "capture"),
-        ];
+        let missing = [(self.gpu, "GPU-assisted validation"), (self.capture.is_some(), "capture")];
         if let Some((_, what)) = missing.iter().find(|it| it.0) {
             anyhow::bail!("{what} does not exist yet");
         }
@@ -41,6 +37,9 @@ impl Setup {
         let mut variables = layer_files::variables(name)?;
         if self.null_driver {
             variables.extend(driver_files::variables()?);
+        }
+        if self.sync {
+            variables.push(("LAVASCOPE_SYNC", "1".to_owned()));
         }
         Ok(variables)
     }

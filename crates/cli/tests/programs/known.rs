@@ -97,6 +97,11 @@ fn draw_with_wgpu(threads: usize) {
     assert!(report.threads() >= threads as u64, "{:#}", report.0);
     assert_eq!(report.calls_of("vkCreateDevice"), threads as u64, "{:#}", report.0);
     assert_eq!(report.0["processes"][0]["bugs"].as_array().map(Vec::len), Some(0), "{:#}", report.0);
+    assert_eq!(hashes(stage.counted(&["--sync"], python())), bare);
+    let report = stage.report();
+    for list in ["findings", "bugs", "not_followed"] {
+        assert_eq!(report.0["processes"][0][list].as_array().map(Vec::len), Some(0), "{:#}", report.0);
+    }
 }
 
 fn wgpu(command: &mut Command, threads: usize) -> &mut Command {

@@ -11,3 +11,4 @@ mod leaks;
 mod samples;
 mod screen;
 mod stage;
+mod validation;

@@ -10,4 +10,5 @@ mod objects;
 mod order;
 mod proc_addr;
 mod threads;
+mod validation;
 mod world;

@@ -1,0 +1,323 @@
+//! What the validator finds, on its way to whoever wants to know.
+//!
+//! The reader finds hazards while the application goes on. The report and the log get them at once, so that a crash
+//! loses nothing; the application's messengers get them on the application's own threads, at the next submission,
+//! presentation or wait on the device, and the rest when the device is destroyed ([`Inbox`]).
+
+use std::collections::VecDeque;
+use std::ffi::CString;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use lavascope_abi::{Command, HandleType, ObjectId, ObjectType, cast};
+use lavascope_diag::{Diagnostic, render_text};
+use lavascope_event::record::HEAD_SIZE;
+use lavascope_event::{Kind, Record, check};
+use lavascope_settings::Severity;
+use lavascope_validate::{Finding, Validator};
+use serde_json::{Value, json};
+
+use crate::fence::fence;
+use crate::hub::HUB;
+use crate::instance::InstanceData;
+use crate::messages::{Message, MessageObject, Messages};
+use crate::names::Names;
+use crate::report;
+
+/// Messages that wait for a thread of the application; more than these are counted.
+const PENDING_MAX: usize = 1000;
+/// How long the end of a device waits for the reader.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Devices whose hazards are wanted.
+static INBOXES: Mutex<Vec<(ObjectId, Arc<Inbox>)>> = Mutex::new(Vec::new());
+
+/// Messages about a device, for the application's messengers.
+pub(crate) struct Inbox {
+    messages: Arc<Messages>,
+    /// Whether what is only possible is wanted too.
+    wants_possible: bool,
+    pending: Mutex<VecDeque<Arc<Told>>>,
+    /// How many there are. Relaxed: what is missed now is found at the next look.
+    count: AtomicUsize,
+    /// Messages for which there was no room.
+    lost: AtomicUsize,
+    /// The reader has seen the end of the device. Release by the reader, Acquire by whoever destroys it.
+    is_finished: AtomicBool,
+}
+
+/// A finding in words.
+struct Told {
+    severity: Severity,
+    name: CString,
+    text: String,
+    /// With their names.
+    objects: Vec<(ObjectId, Option<CString>)>,
+}
+
+impl Inbox {
+    /// From now on what is found about a device is wanted.
+    pub(crate) fn open(device: ObjectId, instance: &InstanceData) -> Arc<Inbox> {
+        let inbox = Arc::new(Inbox {
+            messages: instance.messages.clone(),
+            wants_possible: instance.wants_possible,
+            pending: Mutex::default(),
+            count: AtomicUsize::new(0),
+            lost: AtomicUsize::new(0),
+            is_finished: AtomicBool::new(false),
+        });
+        lock(&INBOXES).push((device, inbox.clone()));
+        inbox
+    }
+
+    /// Gives the messages that wait to the messengers, on the thread that asks.
+    #[inline]
+    pub(crate) fn deliver(&self, names: &Names) {
+        // What was submitted is looked at now rather than soon: the device may hang or crash over it.
+        HUB.wake.wake();
+        if self.count.load(Ordering::Relaxed) > 0 {
+            fence("messages", || self.deliver_all(names), || ());
+        }
+    }
+
+    #[cold]
+    fn deliver_all(&self, names: &Names) {
+        // No lock is held while the application is called.
+        let all = std::mem::take(&mut *lock(&self.pending));
+        self.count.fetch_sub(all.len(), Ordering::Relaxed);
+        for it in all {
+            self.messages.send_to_messengers(&it.message_about(&it.objects(names)));
+        }
+        let lost = self.lost.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            let text = format!("{lost} messages were left out, since nobody took the ones before; all are counted");
+            let name = c"LAVASCOPE-Messages";
+            self.messages.send(&Message { severity: Severity::Warning, name, text: &text, objects: &[] });
+        }
+    }
+
+    /// The device was destroyed: waits until the reader is that far, and delivers the rest.
+    pub(crate) fn close(&self, names: &Names) {
+        let start = Instant::now();
+        while !self.is_finished.load(Ordering::Acquire) && HUB.is_reading() && start.elapsed() < PATIENCE {
+            HUB.wake.wake();
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        lock(&INBOXES).retain(|it| !std::ptr::eq(&*it.1, self));
+        self.deliver(names);
+    }
+
+    fn push(&self, told: &Arc<Told>) {
+        let mut pending = lock(&self.pending);
+        if pending.len() < PENDING_MAX {
+            pending.push_back(told.clone());
+            self.count.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Told {
+    fn message(&self) -> Message<'_> {
+        self.message_about(&[])
+    }
+
+    fn message_about<'a>(&'a self, objects: &'a [MessageObject]) -> Message<'a> {
+        Message { severity: self.severity, name: &self.name, text: &self.text, objects }
+    }
+
+    /// The objects that are alive, by the handles that the application has for them.
+    fn objects(&self, names: &Names) -> Vec<MessageObject> {
+        let made = |it: &(ObjectId, Option<CString>)| {
+            let ty = match it.0.ty()? {
+                HandleType::Buffer => ObjectType::BUFFER,
+                HandleType::Image => ObjectType::IMAGE,
+                HandleType::CommandBuffer => ObjectType::COMMAND_BUFFER,
+                HandleType::Queue => ObjectType::QUEUE,
+                _ => return None,
+            };
+            Some(MessageObject { ty, handle: names.handle_of(it.0)?, name: it.1.clone() })
+        };
+        self.objects.iter().filter_map(made).collect()
+    }
+}
+
+/// The validator, and what of its findings was told.
+#[derive(Default)]
+pub(crate) struct Validation {
+    validator: Validator,
+    /// For each cause.
+    told: Vec<Cause>,
+    /// Where findings were logged, for the last word.
+    log: Option<Arc<Messages>>,
+}
+
+struct Cause {
+    told: Arc<Told>,
+    /// How often it was found on devices whose hazards are wanted, and how often the report was told.
+    count: u64,
+    reported: u64,
+    /// Whether it is in the log, and how often the last summary said.
+    is_logged: bool,
+    summed_up: u64,
+}
+
+impl Validation {
+    pub(crate) fn record(&mut self, thread: u32, words: &[u64]) {
+        // Ours, and checked all the same: the tracker relies on it.
+        let Ok(record) = check(words) else { return };
+        self.validator.record(thread, record);
+        for finding in self.validator.take() {
+            self.tell(finding);
+        }
+        if record.command() == Command::DestroyDevice && record.kind() == Kind::Enter {
+            finish(record);
+        }
+    }
+
+    fn tell(&mut self, finding: Finding) {
+        let inbox = inbox_of(finding.device);
+        let diagnostic = &self.validator.diagnostics()[finding.cause];
+        if finding.is_first {
+            let has_facts = inbox.as_ref().is_some_and(|it| it.messages.has_facts());
+            let told = Arc::new(Told::new(diagnostic, has_facts));
+            self.told.push(Cause { told, count: 0, reported: 0, is_logged: false, summed_up: 0 });
+        }
+        let is_wanted = |it: &Arc<Inbox>| it.wants_possible || severity(diagnostic) != Severity::Note;
+        let Some(inbox) = inbox.filter(is_wanted) else { return };
+        let cause = &mut self.told[finding.cause];
+        cause.count += 1;
+        if cause.count == 1 {
+            cause.reported = 1;
+            if !report::finding(line(diagnostic, 1)) {
+                cause.is_logged = inbox.messages.log_in_place(&cause.told.message());
+                self.log = Some(inbox.messages.clone());
+            }
+        }
+        if !inbox.messages.is_above_limit(cause.count) {
+            inbox.push(&cause.told);
+        }
+    }
+
+    /// Tells the report how often causes were found since it was told last.
+    pub(crate) fn tell_counts(&mut self) {
+        for (cause, diagnostic) in self.told.iter_mut().zip(self.validator.diagnostics()) {
+            let more = cause.count - cause.reported;
+            if more > 0 && report::finding(line(diagnostic, more)) {
+                cause.reported = cause.count;
+            }
+        }
+    }
+
+    /// The last word, for now: counts, what the messengers did not get, and what was not understood.
+    pub(crate) fn end(&mut self) {
+        self.tell_counts();
+        for (_, inbox) in lock(&INBOXES).iter() {
+            // Nobody's thread comes by any more, and at the end of a process callbacks may lead anywhere.
+            let all = std::mem::take(&mut *lock(&inbox.pending));
+            inbox.count.fetch_sub(all.len(), Ordering::Relaxed);
+            if !report::is_open() {
+                all.iter().for_each(|it| inbox.messages.log_late(&it.message()));
+            }
+        }
+        let missing: Vec<Value> = self
+            .validator
+            .missing()
+            .map(|(it, count)| json!({ "command": it.command.desc().name, "reason": it.reason, "count": count }))
+            .collect();
+        if !missing.is_empty() {
+            report::not_followed(missing);
+        }
+        if self.validator.beyond() > 0 {
+            let text = format!("{} findings more that are not told one by one", self.validator.beyond());
+            report::problem("warning", "validation", &text);
+        }
+        self.sum_up();
+    }
+
+    /// How often what is in the log was found, where that is more than once.
+    fn sum_up(&mut self) {
+        let Some(log) = &self.log else { return };
+        let mut text = String::new();
+        for it in self.told.iter_mut().filter(|it| it.is_logged && it.count > it.summed_up) {
+            it.summed_up = it.count;
+            let first = it.told.text.lines().next().unwrap_or_default();
+            text += &format!("\n  {} times: {}: {first}", it.count, it.told.name.to_string_lossy());
+        }
+        if !text.is_empty() {
+            log.log_plain(&format!("findings of this run:{text}"));
+        }
+    }
+}
+
+impl Told {
+    fn new(it: &Diagnostic, has_facts: bool) -> Told {
+        let facts = if has_facts { it.facts.clone() } else { Vec::new() };
+        let text = render_text(&Diagnostic { count: 1, facts, ..it.clone() });
+        // The first line has severity and code, which a message has apart.
+        let text = text.split_once('\n').map_or("", |it| it.1).trim_end().to_owned();
+        let objects = it.objects.iter().filter_map(|it| Some((object_of(it)?, c_text(it.name.as_deref())))).collect();
+        Told { severity: severity(it), name: CString::new(&*it.code.0).unwrap_or_default(), text, objects }
+    }
+}
+
+/// A finding as the report has it.
+fn line(it: &Diagnostic, count: u64) -> Value {
+    let text = render_text(&Diagnostic { count: 1, facts: Vec::new(), ..it.clone() });
+    let list = |all: Vec<Value>| Value::Array(all);
+    json!({
+        "code": it.code.0,
+        "severity": match severity(it) {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "info",
+        },
+        "text": text.trim_end(),
+        "count": count,
+        "details": {
+            "message_id": it.code.message_id(),
+            "message": it.message,
+            "places": list(it.places.iter().map(|it| json!({ "role": it.role, "text": it.text })).collect()),
+            "objects": list(it.objects.iter().map(|it| json!({ "kind": it.kind, "id": it.id, "name": it.name })).collect()),
+            "facts": list(it.facts.iter().map(|it| json!({ "key": it.key, "value": it.value })).collect()),
+            "explanation": it.explanation,
+            "fixes": list(it.fixes.iter().map(|it| json!({ "text": it.text, "is_verified": it.is_verified })).collect()),
+            "no_fix": it.no_fix,
+        },
+    })
+}
+
+fn object_of(it: &lavascope_diag::Object) -> Option<ObjectId> {
+    let ty = [HandleType::Buffer, HandleType::Image, HandleType::CommandBuffer, HandleType::Queue];
+    ObjectId::new(ty.into_iter().find(|ty| ty.name() == it.kind)?, it.id)
+}
+
+fn c_text(text: Option<&str>) -> Option<CString> {
+    text.and_then(|it| CString::new(it).ok())
+}
+
+fn severity(it: &Diagnostic) -> Severity {
+    match it.severity {
+        lavascope_diag::Severity::Error => Severity::Error,
+        lavascope_diag::Severity::Warning | lavascope_diag::Severity::Performance => Severity::Warning,
+        lavascope_diag::Severity::Information => Severity::Note,
+    }
+}
+
+/// The end of a device was read.
+fn finish(record: Record<'_>) {
+    let device = record.body().get(HEAD_SIZE..).and_then(cast::<u64>).copied().and_then(ObjectId::from_raw);
+    if let Some(inbox) = device.and_then(inbox_of) {
+        inbox.is_finished.store(true, Ordering::Release);
+    }
+}
+
+fn inbox_of(device: ObjectId) -> Option<Arc<Inbox>> {
+    lock(&INBOXES).iter().find(|it| it.0 == device).map(|it| it.1.clone())
+}
+
+fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
+    it.lock().unwrap_or_else(PoisonError::into_inner)
+}

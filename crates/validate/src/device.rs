@@ -1,0 +1,248 @@
+//! A device: what its engine is told, and what is kept to explain what the engine finds.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use lavascope_abi::{Command as ApiCommand, ObjectId};
+use lavascope_program::{
+    Batch, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass,
+    RenderPassId, Resource, ResourceId, SemaphoreId, Step,
+};
+use lavascope_state::{Gone, Source};
+
+use crate::engine::Live;
+use crate::window::{Forgotten, Kept, Submitted, Window};
+
+pub(crate) struct Device {
+    live: Live,
+    pub(crate) objects: Objects,
+    recordings: HashMap<CommandBufferId, Recording>,
+    pub(crate) window: Window,
+    /// Submissions so far.
+    submits: u64,
+    /// Objects that nothing speaks of any more.
+    pub(crate) forgotten: Vec<ObjectId>,
+}
+
+/// What things of a device are, and what they are called. Those that are gone stay as long as the window may ask.
+pub(crate) struct Objects {
+    pub(crate) queues: Vec<Queue>,
+    pub(crate) queue_objects: HashMap<QueueId, ObjectId>,
+    pub(crate) resources: HashMap<ResourceId, (ObjectId, Resource)>,
+    pub(crate) passes: HashMap<RenderPassId, (ObjectId, RenderPass)>,
+    pub(crate) semaphores: HashMap<SemaphoreId, ObjectId>,
+    pub(crate) fences: HashMap<FenceId, ObjectId>,
+    command_buffers: HashMap<CommandBufferId, ObjectId>,
+}
+
+/// A command buffer, and whether the engine has it as it is now.
+struct Recording {
+    recorded: Arc<Recorded>,
+    is_new: bool,
+}
+
+/// What was recorded, with the numbers of the tracker.
+#[derive(Clone)]
+pub(crate) struct Recorded {
+    pub(crate) object: ObjectId,
+    pub(crate) buffer: CommandBuffer,
+    /// For each command.
+    pub(crate) marks: Vec<Mark>,
+}
+
+/// The call that a command comes from.
+#[derive(Clone)]
+pub(crate) struct Mark {
+    pub(crate) function: ApiCommand,
+    /// Its number among the commands that were recorded, from one.
+    pub(crate) number: u32,
+    /// The debug labels around it, as a path.
+    pub(crate) labels: Option<String>,
+}
+
+impl Device {
+    pub(crate) fn new(queues: &[Queue]) -> Device {
+        Device {
+            live: Live::new(queues),
+            objects: Objects {
+                queues: queues.to_vec(),
+                queue_objects: HashMap::new(),
+                resources: HashMap::new(),
+                passes: HashMap::new(),
+                semaphores: HashMap::new(),
+                fences: HashMap::new(),
+                command_buffers: HashMap::new(),
+            },
+            recordings: HashMap::new(),
+            window: Window::default(),
+            submits: 0,
+            forgotten: Vec::new(),
+        }
+    }
+
+    pub(crate) fn add_queue(&mut self, id: QueueId, object: ObjectId) {
+        self.objects.queue_objects.insert(id, object);
+    }
+
+    pub(crate) fn add_resource(&mut self, id: ResourceId, object: ObjectId, resource: &Resource) {
+        self.live.add_resource(id, resource);
+        self.objects.resources.insert(id, (object, resource.clone()));
+    }
+
+    pub(crate) fn add_render_pass(&mut self, id: RenderPassId, object: ObjectId, pass: &RenderPass) {
+        self.live.add_render_pass(id, pass);
+        self.objects.passes.insert(id, (object, pass.clone()));
+    }
+
+    pub(crate) fn add_event(&mut self, id: EventId) {
+        self.live.add_event(id);
+    }
+
+    pub(crate) fn add_semaphore(&mut self, id: SemaphoreId, object: ObjectId) {
+        self.live.add_semaphore(id);
+        self.objects.semaphores.insert(id, object);
+    }
+
+    pub(crate) fn add_fence(&mut self, id: FenceId, object: ObjectId) {
+        self.live.add_fence(id);
+        self.objects.fences.insert(id, object);
+    }
+
+    pub(crate) fn begin(&mut self, id: CommandBufferId, object: ObjectId, is_secondary: bool) {
+        let buffer = CommandBuffer { is_secondary, commands: Vec::new() };
+        let recorded = Arc::new(Recorded { object, buffer, marks: Vec::new() });
+        self.recordings.insert(id, Recording { recorded, is_new: true });
+        self.objects.command_buffers.insert(id, object);
+    }
+
+    pub(crate) fn command(&mut self, id: CommandBufferId, command: Command, mark: Mark) {
+        if let Some(own) = self.recordings.get_mut(&id) {
+            let recorded = Arc::make_mut(&mut own.recorded);
+            recorded.buffer.commands.push(command);
+            recorded.marks.push(mark);
+            own.is_new = true;
+        }
+    }
+
+    /// What was submitted before stays as it was then.
+    pub(crate) fn amend(&mut self, id: CommandBufferId, index: u32, command: Command) {
+        let Some(own) = self.recordings.get_mut(&id) else { return };
+        if let Some(slot) = Arc::make_mut(&mut own.recorded).buffer.commands.get_mut(index as usize) {
+            *slot = command;
+            own.is_new = true;
+        }
+    }
+
+    pub(crate) fn reset(&mut self, id: CommandBufferId) {
+        if let Some(own) = self.recordings.get_mut(&id) {
+            let object = own.recorded.object;
+            own.recorded = Arc::new(Recorded { object, buffer: CommandBuffer::default(), marks: Vec::new() });
+            own.is_new = true;
+        }
+    }
+
+    /// The command buffer of the records.
+    pub(crate) fn object_of(&self, id: CommandBufferId) -> Option<ObjectId> {
+        Some(self.recordings.get(&id)?.recorded.object)
+    }
+
+    pub(crate) fn end(&mut self, gone: Gone) {
+        self.live.end(gone);
+        if let Gone::CommandBuffer(id) = gone {
+            self.recordings.remove(&id);
+        }
+        if let Some(it) = self.window.push_end(gone) {
+            self.forgotten.extend(self.objects.forget(it));
+        }
+    }
+
+    /// The host does something. Gives what is found because of it, with the numbers of the tracker.
+    pub(crate) fn step(&mut self, source: Source, step: Step) -> Findings {
+        let batches: &[Batch] = if let Step::Submit { batches, .. } = &step { batches } else { &[] };
+        let submitted = |it: &Batch| it.command_buffers.iter().map(|it| self.submitted(*it)).collect();
+        let buffers: Vec<Vec<Submitted>> = batches.iter().map(submitted).collect();
+        let used: Vec<CommandBufferId> = batches.iter().flat_map(|it| &it.command_buffers).copied().collect();
+        for id in used {
+            self.hand_over(id);
+        }
+        if let Step::Submit { .. } = step {
+            self.submits += 1;
+        }
+        let (index, found) = self.live.step(&step);
+        let kept = Kept::new(index, self.submits, source, step, buffers);
+        for it in self.window.push(kept) {
+            self.forgotten.extend(self.objects.forget(it));
+        }
+        found
+    }
+
+    #[cfg(test)]
+    pub(crate) fn sizes(&self) -> (usize, usize) {
+        (self.objects.all().len(), self.live.numbers())
+    }
+
+    /// A command buffer as it is now, with all that it executes.
+    fn submitted(&self, id: CommandBufferId) -> Submitted {
+        let own = self.recordings.get(&id).map(|it| it.recorded.clone());
+        let mut executed: Vec<(CommandBufferId, Arc<Recorded>)> = Vec::new();
+        let mut open: Vec<CommandBufferId> = own.iter().flat_map(|it| it.executes()).collect();
+        while let Some(next) = open.pop() {
+            let is_known = next == id || executed.iter().any(|it| it.0 == next);
+            if let Some(it) = self.recordings.get(&next).filter(|_| !is_known) {
+                open.extend(it.recorded.executes());
+                executed.push((next, it.recorded.clone()));
+            }
+        }
+        executed.sort_by_key(|it| it.0);
+        Submitted { own, executed }
+    }
+
+    /// The engine gets a command buffer as it is now, and all that it executes.
+    fn hand_over(&mut self, id: CommandBufferId) {
+        let mut open = vec![id];
+        let mut seen = Vec::new();
+        while let Some(next) = open.pop() {
+            let Some(own) = self.recordings.get_mut(&next).filter(|_| !seen.contains(&next)) else { continue };
+            seen.push(next);
+            open.extend(own.recorded.executes());
+            if std::mem::take(&mut own.is_new) {
+                self.live.set_command_buffer(next, &own.recorded.buffer);
+            }
+        }
+    }
+}
+
+impl Recorded {
+    /// The secondary command buffers that it executes.
+    fn executes(&self) -> impl Iterator<Item = CommandBufferId> {
+        let lists = self.buffer.commands.iter().filter_map(|it| match it {
+            Command::Execute(all) => Some(all),
+            _ => None,
+        });
+        lists.flatten().copied()
+    }
+}
+
+impl Objects {
+    /// The window knows no more of something that is gone.
+    fn forget(&mut self, it: Forgotten) -> Option<ObjectId> {
+        match it {
+            Forgotten::Resource(id) => self.resources.remove(&id).map(|it| it.0),
+            Forgotten::Other(Gone::RenderPass(id)) => self.passes.remove(&id).map(|it| it.0),
+            Forgotten::Other(Gone::Semaphore(id)) => self.semaphores.remove(&id),
+            Forgotten::Other(Gone::Fence(id)) => self.fences.remove(&id),
+            Forgotten::Other(Gone::CommandBuffer(id)) => self.command_buffers.remove(&id),
+            // Nobody asks for its name.
+            Forgotten::Other(Gone::Event(_)) => None,
+        }
+    }
+
+    /// Everything that has a name.
+    pub(crate) fn all(&self) -> Vec<ObjectId> {
+        let mut all: Vec<ObjectId> = self.resources.values().map(|it| it.0).collect();
+        all.extend(self.passes.values().map(|it| it.0));
+        all.extend(self.queue_objects.values().chain(self.semaphores.values()).chain(self.fences.values()));
+        all.extend(self.command_buffers.values());
+        all
+    }
+}

@@ -1,0 +1,180 @@
+//! The engine of a device, with numbers of its own: those of what is gone are used again, so that what is kept is
+//! bounded by what is alive.
+
+use std::collections::HashMap;
+
+use lavascope_program::{
+    CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Queue, RenderPass, RenderPassId, Resource, ResourceId,
+    SemaphoreId, Step,
+};
+use lavascope_state::Gone;
+use lavascope_sync::Engine;
+
+use crate::translate::{self, Ids, NOBODY};
+
+pub(crate) struct Live {
+    engine: Engine,
+    steps: u32,
+    numbers: Numbers,
+}
+
+/// The engine's number for each of the tracker's.
+#[derive(Default)]
+struct Numbers {
+    resources: Slots,
+    passes: Slots,
+    events: Slots,
+    semaphores: Slots,
+    fences: Slots,
+    command_buffers: Slots,
+}
+
+impl Live {
+    pub(crate) fn new(queues: &[Queue]) -> Live {
+        Live { engine: Engine::new(queues, 0, 0, 0), steps: 0, numbers: Numbers::default() }
+    }
+
+    pub(crate) fn add_resource(&mut self, id: ResourceId, resource: &Resource) {
+        self.engine.set_resource(ResourceId(self.numbers.resources.add(id.0)), resource);
+    }
+
+    pub(crate) fn add_render_pass(&mut self, id: RenderPassId, pass: &RenderPass) {
+        self.engine.set_render_pass(RenderPassId(self.numbers.passes.add(id.0)), pass.clone());
+    }
+
+    pub(crate) fn add_event(&mut self, id: EventId) {
+        self.engine.set_event(EventId(self.numbers.events.add(id.0)));
+    }
+
+    pub(crate) fn add_semaphore(&mut self, id: SemaphoreId) {
+        self.engine.set_semaphore(SemaphoreId(self.numbers.semaphores.add(id.0)));
+    }
+
+    pub(crate) fn add_fence(&mut self, id: FenceId) {
+        self.engine.set_fence(FenceId(self.numbers.fences.add(id.0)));
+    }
+
+    pub(crate) fn set_command_buffer(&mut self, id: CommandBufferId, buffer: &CommandBuffer) {
+        let commands = buffer.commands.iter().map(|it| translate::command(it, &mut self.numbers)).collect();
+        let number = self.numbers.command_buffer(id);
+        self.engine.set_command_buffer(number, CommandBuffer { commands, ..*buffer });
+    }
+
+    #[cfg(test)]
+    pub(crate) fn numbers(&self) -> usize {
+        let Numbers { resources, passes, events, semaphores, fences, command_buffers } = &self.numbers;
+        [resources, passes, events, semaphores, fences, command_buffers].iter().map(|it| it.ids.len()).sum()
+    }
+
+    pub(crate) fn end(&mut self, gone: Gone) {
+        match gone {
+            Gone::RenderPass(id) => drop(self.numbers.passes.remove(id.0)),
+            Gone::Event(id) => drop(self.numbers.events.remove(id.0)),
+            Gone::Semaphore(id) => drop(self.numbers.semaphores.remove(id.0)),
+            Gone::Fence(id) => drop(self.numbers.fences.remove(id.0)),
+            Gone::CommandBuffer(id) => {
+                if let Some(number) = self.numbers.command_buffers.remove(id.0) {
+                    self.engine.set_command_buffer(CommandBufferId(number), CommandBuffer::default());
+                }
+            }
+        }
+    }
+
+    /// The host does something. Gives the number of the step, and what is found, with the tracker's numbers.
+    pub(crate) fn step(&mut self, step: &Step) -> (u32, Findings) {
+        self.engine.step(&translate::step(step, &mut self.numbers));
+        let index = self.steps;
+        self.steps += 1;
+        let mut found = Findings { hazards: self.engine.take_found(), faults: self.engine.take_faults() };
+        let hazards = found.hazards.iter_mut().map(|it| &mut it.resource);
+        for it in hazards.chain(found.faults.iter_mut().map(|it| &mut it.resource)) {
+            *it = ResourceId(self.numbers.resources.back(it.0));
+        }
+        if let Step::Destroy(id) = step {
+            self.numbers.resources.remove(id.0);
+        }
+        (index, found)
+    }
+}
+
+impl Ids for Numbers {
+    fn resource(&mut self, id: ResourceId) -> ResourceId {
+        ResourceId(self.resources.get(id.0))
+    }
+
+    fn pass(&mut self, id: RenderPassId) -> RenderPassId {
+        RenderPassId(self.passes.get(id.0))
+    }
+
+    fn event(&mut self, id: EventId) -> EventId {
+        EventId(self.events.get(id.0))
+    }
+
+    fn semaphore(&mut self, id: SemaphoreId) -> SemaphoreId {
+        SemaphoreId(self.semaphores.get(id.0))
+    }
+
+    fn fence(&mut self, id: FenceId) -> FenceId {
+        FenceId(self.fences.get(id.0))
+    }
+
+    /// Nobody says when one is allocated: it gets a number when it is first spoken of.
+    fn command_buffer(&mut self, id: CommandBufferId) -> CommandBufferId {
+        let known = self.command_buffers.get(id.0);
+        CommandBufferId(if known == NOBODY { self.command_buffers.add(id.0) } else { known })
+    }
+}
+
+/// Dense numbers for things that come and go.
+#[derive(Default)]
+struct Slots {
+    by_id: HashMap<u32, u32>,
+    ids: Vec<u32>,
+    free: Vec<u32>,
+}
+
+impl Slots {
+    fn add(&mut self, id: u32) -> u32 {
+        let slot = self.free.pop().unwrap_or(self.ids.len() as u32);
+        if slot as usize == self.ids.len() {
+            self.ids.push(id);
+        } else {
+            self.ids[slot as usize] = id;
+        }
+        self.by_id.insert(id, slot);
+        slot
+    }
+
+    fn get(&self, id: u32) -> u32 {
+        self.by_id.get(&id).copied().unwrap_or(NOBODY)
+    }
+
+    fn back(&self, slot: u32) -> u32 {
+        self.ids.get(slot as usize).copied().unwrap_or(NOBODY)
+    }
+
+    fn remove(&mut self, id: u32) -> Option<u32> {
+        let slot = self.by_id.remove(&id)?;
+        self.free.push(slot);
+        Some(slot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_used_again_and_old_ones_lead_nowhere() {
+        let mut slots = Slots::default();
+        for id in 0..1000 {
+            assert!(slots.add(id) < 2);
+            assert_eq!(slots.back(slots.get(id)), id);
+            if id > 0 {
+                slots.remove(id - 1);
+                assert_eq!(slots.get(id - 1), NOBODY);
+            }
+        }
+        assert_eq!(slots.ids.len(), 2);
+    }
+}

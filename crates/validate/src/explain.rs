@@ -1,0 +1,222 @@
+//! Hazards of a device as diagnostics.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use lavascope_abi::ObjectId;
+use lavascope_diag::{Code, Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
+use lavascope_event::Titles;
+use lavascope_program::{Certainty, Command, Fault, Found, Place, ResourceId, ResourceKind, Step};
+use lavascope_sync::check;
+use lavascope_sync::explain::{Explainer, diagnose, diagnose_faults, region_text};
+
+use crate::causes::{Cause, Causes, Recording, Spot, What};
+use crate::device::Device;
+use crate::names::{LiveNames, function_text, recorded_text, step_text, title};
+use crate::slice::Slice;
+use crate::window::Located;
+
+/// Causes that are explained; each may take a while, and a program with so many has other worries.
+const EXPLAINED_MAX: usize = 200;
+/// Commands between two accesses that are looked at to explain them.
+const COMMANDS_MAX: usize = 20_000;
+
+/// Lines of an explanation, from its beginning and from its end.
+const LINES_MAX: usize = 8;
+
+impl Device {
+    /// Turns what the last step led to into findings.
+    pub(crate) fn tell(&self, device: ObjectId, found: &[Found], titles: &Titles, causes: &mut Causes) {
+        let mut seen = HashSet::new();
+        for it in found {
+            // Several parts of a resource are one hazard.
+            if seen.insert((it.kind, &it.at, &it.prior, it.resource)) {
+                let cause = self.cause(What::Hazard(it.kind), (&it.at, Some(&it.prior)), it.resource, titles);
+                causes.add(device, cause, |known| self.diagnostic(it, found, known, titles));
+            }
+        }
+    }
+
+    /// Turns contents that the last step uses and that are undefined into findings.
+    pub(crate) fn tell_faults(&self, device: ObjectId, found: &[Fault], titles: &Titles, causes: &mut Causes) {
+        let mut seen = HashSet::new();
+        for it in found {
+            let places = (&it.at, it.prior.as_ref());
+            let first = it.prior.as_ref().filter(|it| self.window.locate(it).is_some()).map_or(u32::MAX, step_of);
+            let slice = || Slice::new(self, first.min(step_of(&it.at)), it.resource, usize::MAX);
+            if !seen.insert((it.kind, places, it.resource)) {
+                continue;
+            }
+            let cause = self.cause(What::Fault(it.kind), places, it.resource, titles);
+            causes.try_add(device, cause, || {
+                let slice = slice()?;
+                let names = LiveNames { slice: &slice, objects: &self.objects, titles };
+                let made = diagnose_faults(&slice.program, &[slice.fault(it)?], &names).into_iter().next()?;
+                Some(self.finish(made, &it.at, it.resource, titles))
+            });
+        }
+    }
+
+    fn cause(&self, kind: What, (at, prior): (&Place, Option<&Place>), id: ResourceId, titles: &Titles) -> Cause {
+        let spot = |place: &Place| Some(spot(&self.window.locate(place)?, titles));
+        let resource = self.objects.resources.get(&id).map(|it| called(it.0, titles)).unwrap_or_default();
+        Cause { kind, at: spot(at), prior: prior.and_then(spot), resource }
+    }
+
+    fn diagnostic(&self, it: &Found, all: &[Found], known: usize, titles: &Titles) -> Diagnostic {
+        let reason = if self.window.locate(&it.prior).is_none() {
+            "the earlier access is older than the last steps that are kept, so it is not named"
+        } else if known >= EXPLAINED_MAX {
+            "there were too many findings before"
+        } else {
+            let first = step_of(&it.at).min(step_of(&it.prior));
+            match Slice::new(self, first, it.resource, COMMANDS_MAX) {
+                None => "there are too many commands between the two accesses",
+                Some(slice) => match self.explained(&slice, it, titles) {
+                    Some(diagnostic) => return self.finish(diagnostic, &it.at, it.resource, titles),
+                    None => "the two accesses alone, without what came before them, do not show it",
+                },
+            }
+        };
+        self.finish(self.unexplained(it, all, reason, titles), &it.at, it.resource, titles)
+    }
+
+    /// With explanation and fix.
+    fn explained(&self, slice: &Slice<'_>, it: &Found, titles: &Titles) -> Option<Diagnostic> {
+        let wanted = slice.found(it)?;
+        let all = check(&slice.program);
+        let is_it = |own: &&Found| {
+            (own.kind, &own.at, &own.prior, own.resource) == (wanted.kind, &wanted.at, &wanted.prior, wanted.resource)
+        };
+        let own: Vec<Found> = all.iter().filter(is_it).cloned().collect();
+        let names = LiveNames { slice, objects: &self.objects, titles };
+        let mut made = diagnose(&slice.program, &own, &names).into_iter().next()?;
+        if own.len() < all.len() {
+            // Whether a fix makes something new is known only beside all that is there already.
+            let proposal = Explainer::new(&slice.program).propose(own.first()?, &all);
+            made.fixes = proposal.fixes.iter().map(|it| Fix { text: it.text(&names), is_verified: true }).collect();
+            made.no_fix = proposal.why_not;
+        }
+        Some(made)
+    }
+
+    /// What is known without following anything.
+    fn unexplained(&self, it: &Found, all: &[Found], reason: &str, titles: &Titles) -> Diagnostic {
+        let kind = it.kind.name().replace('-', "_");
+        let same = all.iter().filter(|own| (own.kind, &own.at, &own.prior) == (it.kind, &it.at, &it.prior));
+        let parts: Vec<String> =
+            same.filter(|own| own.resource == it.resource).map(|own| region_text(&own.region)).collect();
+        let resource = self.objects.resources.get(&it.resource).map(|it| title(it.0, titles)).unwrap_or_default();
+        let function = |place: &Place| self.window.locate(place).map(|it| function(&it));
+        let at = function(&it.at).unwrap_or("a command");
+        let prior = function(&it.prior).map_or(String::new(), |it| format!(" The earlier access is of {it}."));
+        let place = |role, place: &Place| {
+            let located = self.window.locate(place);
+            let text =
+                located.as_ref().map_or_else(|| "not known any more".to_owned(), |it| self.place_text(it, titles));
+            let cause = text.clone();
+            DiagPlace { role, text, cause }
+        };
+        let is_image = matches!(self.objects.resources.get(&it.resource), Some((_, own)) if matches!(own.kind, ResourceKind::Image(_)));
+        Diagnostic {
+            code: Code(Cow::Owned(format!("SYNC-HAZARD-{}", it.kind.name()))),
+            severity: self.severity(it),
+            message: format!("{at}(): {kind} hazard detected on {resource}{}.{prior}", parts.join(", ")),
+            places: vec![place("access", &it.at), place("prior access", &it.prior)],
+            objects: vec![Object { kind: if is_image { "VkImage" } else { "VkBuffer" }, id: 0, name: None }],
+            facts: vec![Fact { key: "hazard_type", value: kind }],
+            explanation: vec![format!("not explained: {reason}")],
+            fixes: Vec::new(),
+            no_fix: None,
+            count: 1,
+        }
+    }
+
+    /// The command buffer and the queue of an access.
+    fn executors(&self, it: &Located<'_>, titles: &Titles) -> Vec<Object> {
+        let named = |kind, id: ObjectId| Object { kind, id: id.serial(), name: titles.name(id).map(str::to_owned) };
+        let buffer = it.recorded.map(|it| named("VkCommandBuffer", it.0.object));
+        let queue = match &it.kept.step {
+            Step::Submit { queue, .. } | Step::Present { queue, .. } => self.objects.queue_objects.get(queue),
+            _ => None,
+        };
+        buffer.into_iter().chain(queue.map(|it| named("VkQueue", *it))).collect()
+    }
+
+    /// What nobody followed is only as sure as the accesses that are known.
+    fn severity(&self, it: &Found) -> Severity {
+        let is_certain = |place: &Place| match self.window.locate(place).map(|it| it.recorded) {
+            None => false,
+            Some(None) => true,
+            Some(Some((recorded, index))) => match recorded.buffer.commands.get(index as usize) {
+                Some(Command::Action(all)) => {
+                    let own: Vec<_> = all.iter().filter(|own| own.resource == it.resource).collect();
+                    !own.is_empty() && own.iter().all(|it| it.certainty == Certainty::Certain)
+                }
+                _ => true,
+            },
+        };
+        if is_certain(&it.at) && is_certain(&it.prior) { Severity::Error } else { Severity::Warning }
+    }
+
+    fn place_text(&self, it: &Located<'_>, titles: &Titles) -> String {
+        let step = step_text(it.kept, &self.objects, titles);
+        match it.recorded {
+            Some((recorded, index)) => {
+                let function = it.mark().map_or_else(|| function(it).to_owned(), function_text);
+                format!("{}, {step}: {function}", recorded_text(recorded, index, titles))
+            }
+            None => step,
+        }
+    }
+
+    /// The numbers that a slice has become those of the application.
+    fn finish(&self, mut diagnostic: Diagnostic, at: &Place, id: ResourceId, titles: &Titles) -> Diagnostic {
+        if let (Some(object), Some((id, _))) = (diagnostic.objects.first_mut(), self.objects.resources.get(&id)) {
+            object.id = id.serial();
+            object.name = titles.name(*id).map(str::to_owned);
+        }
+        if let Some(fact) = diagnostic.facts.iter_mut().find(|it| it.key == "submit_index")
+            && let Some(located) = self.window.locate(at)
+        {
+            fact.value = located.kept.submit.to_string();
+        }
+        diagnostic.objects.extend(self.window.locate(at).iter().flat_map(|it| self.executors(it, titles)));
+        shorten(&mut diagnostic.explanation);
+        diagnostic.count = 1;
+        diagnostic
+    }
+}
+
+/// Programs may have hundreds of barriers between two accesses; the first and the last tell most.
+fn shorten(lines: &mut Vec<String>) {
+    let left_out = lines.len().saturating_sub(2 * LINES_MAX);
+    if left_out > 1 {
+        let text = format!("({left_out} operations are not listed; none of them covers either)");
+        lines.splice(LINES_MAX..LINES_MAX + left_out, [text]);
+    }
+}
+
+fn step_of(place: &Place) -> u32 {
+    match place {
+        Place::Step(step) => *step,
+        Place::Command(at) => at.step,
+    }
+}
+
+fn function(it: &Located<'_>) -> &'static str {
+    it.mark().map_or(it.kept.source.command, |it| it.function).desc().name
+}
+
+fn spot(it: &Located<'_>, titles: &Titles) -> Spot {
+    let recorded = it.recorded.map(|(recorded, index)| Recording {
+        name: titles.name(recorded.object).map(str::to_owned),
+        functions: recorded.marks.iter().take(index as usize + 1).map(|it| it.function).collect(),
+    });
+    Spot { function: it.mark().map_or(it.kept.source.command, |it| it.function), recorded }
+}
+
+/// The name of an object, or its number where it has none.
+fn called(object: ObjectId, titles: &Titles) -> String {
+    titles.name(object).map_or_else(|| object.to_string(), str::to_owned)
+}

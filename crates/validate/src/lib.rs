@@ -1,0 +1,26 @@
+//! Finds the hazards of a running program: calls in, diagnostics out.
+//!
+//! A [`Validator`] takes the records of an application in their order. The tracker in `state` says what they mean, an
+//! engine of `sync` for each device says what is wrong, and this crate keeps what is needed to say why: the last steps
+//! of each device with the command buffers as they were submitted (`window`), and what the application calls its
+//! things (`names`). A hazard is explained once for each cause (`causes`); after that it is counted.
+//!
+//! Absent on purpose: threads, files, and who is told (see `layer`).
+
+#![forbid(unsafe_code)]
+
+mod causes;
+mod device;
+mod devices;
+mod engine;
+mod explain;
+mod names;
+mod slice;
+#[cfg(test)]
+mod tests;
+mod translate;
+mod validator;
+mod window;
+
+pub use causes::Finding;
+pub use validator::Validator;

@@ -1,0 +1,162 @@
+//! What the things of a running program are called: functions, object numbers, and the application's own names.
+
+use lavascope_abi::ObjectId;
+use lavascope_event::Titles;
+use lavascope_program::{At, CommandBufferId, FenceId, Place, QueueId, RenderPassId, ResourceId, SemaphoreId, Step};
+use lavascope_sync::explain::Names;
+
+use crate::device::{Mark, Objects, Recorded};
+use crate::slice::Slice;
+use crate::window::Kept;
+
+/// `VkBuffer#3 "vertices"`.
+pub(crate) fn title(object: ObjectId, titles: &Titles) -> String {
+    match titles.name(object) {
+        Some(name) => format!("{object} {name:?}"),
+        None => object.to_string(),
+    }
+}
+
+/// `command 3 of VkCommandBuffer#1 "upload"`.
+pub(crate) fn recorded_text(recorded: &Recorded, index: u32, titles: &Titles) -> String {
+    let own = title(recorded.object, titles);
+    match recorded.marks.get(index as usize) {
+        Some(mark) => format!("command {} of {own}", mark.number),
+        None => format!("the end of {own}"),
+    }
+}
+
+/// `vkCmdDraw in Frame::Shadows`.
+pub(crate) fn function_text(mark: &Mark) -> String {
+    let name = mark.function.desc().name;
+    mark.labels.as_ref().map_or_else(|| name.to_owned(), |it| format!("{name} in {it}"))
+}
+
+/// `submit 4 on VkQueue#0`, or the call that something else is.
+pub(crate) fn step_text(kept: &Kept, objects: &Objects, titles: &Titles) -> String {
+    match &kept.step {
+        Step::Submit { queue, .. } => format!("submit {} on {}", kept.submit, queue_text(*queue, objects, titles)),
+        _ => {
+            let source = kept.source;
+            format!("{}, call {} of thread {}", source.command.desc().name, source.call, source.thread)
+        }
+    }
+}
+
+pub(crate) fn queue_text(queue: QueueId, objects: &Objects, titles: &Titles) -> String {
+    objects.queue_objects.get(&queue).map_or_else(|| format!("queue {}", queue.0), |it| title(*it, titles))
+}
+
+/// The names of a slice.
+pub(crate) struct LiveNames<'a> {
+    pub(crate) slice: &'a Slice<'a>,
+    pub(crate) objects: &'a Objects,
+    pub(crate) titles: &'a Titles,
+}
+
+impl LiveNames<'_> {
+    fn object(&self, object: Option<&ObjectId>, kind: &str) -> String {
+        object.map_or_else(|| kind.to_owned(), |it| title(*it, self.titles))
+    }
+
+    /// The command buffer of a place, and the index in there.
+    fn find(&self, at: &At) -> Option<(&Recorded, u32)> {
+        let program = &self.slice.program;
+        let Step::Submit { batches, .. } = program.steps.get(at.step as usize)? else { return None };
+        let mut buffer = *batches.get(at.batch as usize)?.command_buffers.get(at.primary as usize)?;
+        let (last, way) = at.path.split_last()?;
+        for step in way.chunks_exact(2) {
+            let commands = &program.command_buffers.get(buffer.0 as usize)?.commands;
+            let lavascope_program::Command::Execute(all) = commands.get(step[0] as usize)? else { return None };
+            buffer = *all.get(step[1] as usize)?;
+        }
+        Some((self.slice.buffers.get(buffer.0 as usize)?, *last))
+    }
+
+    fn mark(&self, place: &Place) -> Option<&Mark> {
+        let Place::Command(at) = place else { return None };
+        let (recorded, index) = self.find(at)?;
+        recorded.marks.get(index as usize)
+    }
+}
+
+impl Names for LiveNames<'_> {
+    fn resource(&self, resource: ResourceId) -> String {
+        let id = self.slice.resources.get(resource.0 as usize);
+        self.object(id.and_then(|it| self.objects.resources.get(it)).map(|it| &it.0), "a resource")
+    }
+
+    fn queue(&self, queue: QueueId) -> String {
+        queue_text(queue, self.objects, self.titles)
+    }
+
+    fn place(&self, place: &Place) -> String {
+        let at = match place {
+            Place::Step(step) => return self.step(*step),
+            Place::Command(at) => at,
+        };
+        let Some((recorded, index)) = self.find(at) else { return self.batch(at.step, at.batch) };
+        let mut text = recorded_text(recorded, index, self.titles);
+        if at.path.len() > 1
+            && let Some((primary, index)) = self.find(&At { path: at.path[..1].to_vec(), ..at.clone() })
+        {
+            text += &format!(", executed by {}", recorded_text(primary, index, self.titles));
+        }
+        format!("{text}, {}", self.batch(at.step, at.batch))
+    }
+
+    fn recorded(&self, buffer: CommandBufferId, command: u32) -> String {
+        match self.slice.buffers.get(buffer.0 as usize) {
+            Some(recorded) => recorded_text(recorded, command, self.titles),
+            None => "a command buffer".to_owned(),
+        }
+    }
+
+    fn function(&self, place: &Place, _stage: u64) -> String {
+        if let Some(mark) = self.mark(place) {
+            return mark.function.desc().name.to_owned();
+        }
+        let Place::Step(step) = place else { return "a command".to_owned() };
+        match self.slice.steps.get(*step as usize) {
+            Some(kept) if matches!(kept.step, Step::Present { .. } | Step::Acquire { .. }) => {
+                kept.source.command.desc().name.to_owned()
+            }
+            _ => "the host".to_owned(),
+        }
+    }
+
+    fn step(&self, step: u32) -> String {
+        let kept = self.slice.steps.get(step as usize);
+        kept.map_or_else(|| "a submission".to_owned(), |it| step_text(it, self.objects, self.titles))
+    }
+
+    fn batch(&self, step: u32, batch: u32) -> String {
+        match self.slice.program.steps.get(step as usize) {
+            Some(Step::Submit { batches, .. }) if batches.len() > 1 => format!("batch {batch} of {}", self.step(step)),
+            _ => self.step(step),
+        }
+    }
+
+    fn render_pass(&self, pass: RenderPassId) -> String {
+        let id = self.slice.passes.get(pass.0 as usize);
+        self.object(id.and_then(|it| self.objects.passes.get(it)).map(|it| &it.0), "a render pass")
+    }
+
+    fn semaphore(&self, semaphore: SemaphoreId) -> String {
+        let id = self.slice.semaphores.get(semaphore.0 as usize);
+        self.object(id.and_then(|it| self.objects.semaphores.get(it)), "a semaphore")
+    }
+
+    fn fence(&self, fence: FenceId) -> String {
+        let id = self.slice.fences.get(fence.0 as usize);
+        self.object(id.and_then(|it| self.objects.fences.get(it)), "a fence")
+    }
+
+    fn source(&self, place: &Place) -> Option<String> {
+        Some(function_text(self.mark(place)?))
+    }
+
+    fn debug_region(&self, place: &Place) -> Option<String> {
+        self.mark(place)?.labels.clone()
+    }
+}

@@ -1,0 +1,63 @@
+//! The validator: records in, diagnostics out.
+
+use lavascope_diag::Diagnostic;
+use lavascope_event::{Kind, Record};
+use lavascope_state::{Missing, SpirvReflection, Tracker};
+
+use crate::causes::Finding;
+use crate::devices::Devices;
+
+/// Follows an application by its records, and tells what hazards it has.
+///
+/// Records must come in an order that the application's threads could have made the calls in.
+pub struct Validator {
+    tracker: Tracker<Devices>,
+}
+
+impl Default for Validator {
+    fn default() -> Validator {
+        let reflection = Box::new(SpirvReflection::default());
+        Validator { tracker: Tracker::with_reflection(Devices::default(), reflection) }
+    }
+}
+
+impl Validator {
+    /// The next record, of either kind.
+    pub fn record(&mut self, thread: u32, record: Record<'_>) {
+        match record.kind() {
+            Kind::Enter => self.enter(thread, record),
+            Kind::Leave => self.leave(thread, record),
+        }
+    }
+
+    /// The driver is about to see a call.
+    pub fn enter(&mut self, thread: u32, record: Record<'_>) {
+        self.tracker.listener.follow(record);
+        self.tracker.enter(thread, record);
+    }
+
+    /// The driver returned from the last call of a thread.
+    pub fn leave(&mut self, thread: u32, record: Record<'_>) {
+        self.tracker.leave(thread, record);
+    }
+
+    /// What was found since the last time, in the order in which it happened.
+    pub fn take(&mut self) -> Vec<Finding> {
+        std::mem::take(&mut self.tracker.listener.causes.new)
+    }
+
+    /// One diagnostic for each cause, with how often it was found so far.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.tracker.listener.causes.diagnostics
+    }
+
+    /// Hazards that were found after there were too many causes to tell them apart.
+    pub fn beyond(&self) -> u64 {
+        self.tracker.listener.causes.beyond
+    }
+
+    /// What was not understood of the calls so far, and how often.
+    pub fn missing(&self) -> impl Iterator<Item = (Missing, u64)> {
+        self.tracker.missing()
+    }
+}

@@ -1,0 +1,220 @@
+//! The last steps of a device, with the command buffers as they were when they were submitted.
+//!
+//! Bounded: what leaves the window cannot be explained any more, and whoever asks for it is told so.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use lavascope_program::{At, Command, CommandBufferId, Place, Point, ResourceId, SemaphoreId, Step};
+use lavascope_state::{Gone, Source};
+
+use crate::device::{Mark, Recorded};
+
+/// Steps that are kept.
+pub(crate) const STEPS_MAX: usize = 4096;
+/// Commands that are kept, each as often as it was submitted.
+const COMMANDS_MAX: usize = 500_000;
+
+#[derive(Default)]
+pub(crate) struct Window {
+    kept: VecDeque<Kept>,
+    /// What ended before which step.
+    ends: VecDeque<(u32, Gone)>,
+    commands: usize,
+    /// What was signaled when the window begins.
+    before: Signaled,
+}
+
+/// One step, as the engine was told of it, with the numbers of the tracker.
+pub(crate) struct Kept {
+    /// As the engine counts.
+    pub(crate) index: u32,
+    /// Submissions so far, this one included.
+    pub(crate) submit: u64,
+    pub(crate) source: Source,
+    pub(crate) step: Step,
+    /// For each batch and each of its command buffers.
+    pub(crate) buffers: Vec<Vec<Submitted>>,
+    commands: usize,
+}
+
+/// A command buffer, and all that it executes; none if nothing was ever recorded.
+#[derive(Clone)]
+pub(crate) struct Submitted {
+    pub(crate) own: Option<Arc<Recorded>>,
+    pub(crate) executed: Vec<(CommandBufferId, Arc<Recorded>)>,
+}
+
+/// Something that nothing in the window speaks of any more.
+pub(crate) enum Forgotten {
+    Resource(ResourceId),
+    Other(Gone),
+}
+
+/// Where something happened.
+pub(crate) struct Located<'a> {
+    pub(crate) kept: &'a Kept,
+    /// The command buffer in which it was recorded, and the index in there.
+    pub(crate) recorded: Option<(&'a Recorded, u32)>,
+}
+
+impl Located<'_> {
+    pub(crate) fn mark(&self) -> Option<&Mark> {
+        let (recorded, index) = self.recorded?;
+        recorded.marks.get(index as usize)
+    }
+}
+
+/// Semaphores that somebody may wait for.
+#[derive(Clone, Default)]
+pub(crate) struct Signaled {
+    binary: HashSet<SemaphoreId>,
+    values: HashMap<SemaphoreId, u64>,
+}
+
+impl Kept {
+    pub(crate) fn new(index: u32, submit: u64, source: Source, step: Step, buffers: Vec<Vec<Submitted>>) -> Kept {
+        let commands = buffers.iter().flatten().map(Submitted::commands).sum();
+        Kept { index, submit, source, step, buffers, commands }
+    }
+
+    pub(crate) fn commands(&self) -> usize {
+        self.commands
+    }
+}
+
+impl Submitted {
+    fn commands(&self) -> usize {
+        let own = self.own.iter().map(|it| it.buffer.commands.len()).sum::<usize>();
+        own + self.executed.iter().map(|it| it.1.buffer.commands.len()).sum::<usize>()
+    }
+
+    /// The command of a path, as the engine counts: indices of `Execute` with the place in its list, and the command.
+    fn command(&self, path: &[u32]) -> Option<(&Recorded, u32)> {
+        let (last, way) = path.split_last()?;
+        let mut recorded: &Recorded = self.own.as_ref()?;
+        for step in way.chunks_exact(2) {
+            let Command::Execute(all) = recorded.buffer.commands.get(step[0] as usize)? else { return None };
+            let next = all.get(step[1] as usize)?;
+            recorded = &self.executed.iter().find(|it| it.0 == *next)?.1;
+        }
+        Some((recorded, *last))
+    }
+}
+
+impl Window {
+    /// Adds a step, and gives what nothing speaks of any more.
+    pub(crate) fn push(&mut self, kept: Kept) -> Vec<Forgotten> {
+        let is_repeated = self.kept.back().is_some_and(|it| it.step == kept.step);
+        if is_repeated && matches!(kept.step, Step::WaitSemaphores(_) | Step::WaitFences(_)) {
+            // Somebody polls; to wait again for what one has waited for changes nothing.
+            return Vec::new();
+        }
+        self.commands += kept.commands;
+        self.kept.push_back(kept);
+        let mut forgotten = Vec::new();
+        while self.kept.len() > STEPS_MAX || self.commands > COMMANDS_MAX && self.kept.len() > 1 {
+            let Some(old) = self.kept.pop_front() else { break };
+            self.commands -= old.commands;
+            self.before.pass(&old.step);
+            if let Step::Destroy(id) = old.step {
+                forgotten.push(Forgotten::Resource(id));
+            }
+            while let Some((_, gone)) = self.ends.pop_front_if(|it| it.0 <= old.index) {
+                if let Gone::Semaphore(id) = gone {
+                    self.before.forget(id);
+                }
+                forgotten.push(Forgotten::Other(gone));
+            }
+        }
+        forgotten
+    }
+
+    /// Something ended after the last step.
+    pub(crate) fn push_end(&mut self, gone: Gone) -> Option<Forgotten> {
+        match self.kept.back() {
+            Some(last) => self.ends.push_back((last.index, gone)),
+            None => return Some(Forgotten::Other(gone)),
+        }
+        None
+    }
+
+    /// Where something happened, if that is not too long ago.
+    pub(crate) fn locate(&self, place: &Place) -> Option<Located<'_>> {
+        match place {
+            Place::Step(step) => Some(Located { kept: self.step(*step)?, recorded: None }),
+            Place::Command(At { step, batch, primary, path }) => {
+                let kept = self.step(*step)?;
+                let submitted = kept.buffers.get(*batch as usize)?.get(*primary as usize)?;
+                Some(Located { kept, recorded: Some(submitted.command(path)?) })
+            }
+        }
+    }
+
+    /// The steps from one on, and what was signaled before.
+    pub(crate) fn since(&self, step: u32) -> (Signaled, impl Iterator<Item = &Kept>) {
+        let first = self.kept.partition_point(|it| it.index < step);
+        let mut before = self.before.clone();
+        self.kept.iter().take(first).for_each(|it| before.pass(&it.step));
+        (before, self.kept.iter().skip(first))
+    }
+
+    fn step(&self, step: u32) -> Option<&Kept> {
+        self.kept.binary_search_by_key(&step, |it| it.index).ok().and_then(|it| self.kept.get(it))
+    }
+}
+
+impl Signaled {
+    /// A step is over.
+    fn pass(&mut self, step: &Step) {
+        match step {
+            Step::Submit { batches, .. } => {
+                for batch in batches {
+                    for it in &batch.waits {
+                        self.take(it.point);
+                    }
+                    batch.signals.iter().for_each(|it| self.signal(it.point));
+                }
+            }
+            Step::BindSparse { waits, signals, .. } => {
+                for it in waits {
+                    self.take(*it);
+                }
+                signals.iter().for_each(|it| self.signal(*it));
+            }
+            Step::SignalSemaphore(point) => self.signal(*point),
+            Step::Acquire { semaphore: Some(semaphore), .. } => {
+                self.signal(Point { semaphore: *semaphore, value: None });
+            }
+            Step::Present { waits, .. } => {
+                for it in waits {
+                    self.take(Point { semaphore: *it, value: None });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn signal(&mut self, point: Point) {
+        match point.value {
+            None => drop(self.binary.insert(point.semaphore)),
+            Some(value) => {
+                let own = self.values.entry(point.semaphore).or_default();
+                *own = (*own).max(value);
+            }
+        }
+    }
+
+    /// Whether somebody who waits need not wait; a binary semaphore is not signaled any more then.
+    pub(crate) fn take(&mut self, point: Point) -> bool {
+        match point.value {
+            None => self.binary.remove(&point.semaphore),
+            Some(value) => self.values.get(&point.semaphore).is_some_and(|it| *it >= value),
+        }
+    }
+
+    fn forget(&mut self, semaphore: SemaphoreId) {
+        self.binary.remove(&semaphore);
+        self.values.remove(&semaphore);
+    }
+}

@@ -119,8 +119,7 @@ impl Engine {
 
     /// Recorded anew.
     pub fn set_command_buffer(&mut self, id: CommandBufferId, commands: CommandBuffer) {
-        let prepared = self.prepare(commands);
-        *slot(&mut self.command_buffers, id.0 as usize) = prepared;
+        slot(&mut self.command_buffers, id.0 as usize).record(commands, &self.device.addresses);
     }
 
     /// The host does something.

@@ -82,15 +82,16 @@ pub(crate) enum PlanKind {
 
 impl Prepared {
     pub(crate) fn new(source: CommandBuffer, addresses: &Addresses) -> Prepared {
-        let mut prepared = Prepared {
-            plans: Vec::with_capacity(source.commands.len()),
-            spots: Vec::new(),
-            source,
-            moves: 0,
-            told: Vec::new(),
-        };
-        prepared.renew(addresses);
+        let mut prepared = Prepared::default();
+        prepared.record(source, addresses);
         prepared
+    }
+
+    /// Recorded anew, in the room that there is.
+    pub(crate) fn record(&mut self, source: CommandBuffer, addresses: &Addresses) {
+        self.source = source;
+        self.told.clear();
+        self.renew(addresses);
     }
 
     /// Looks everything up again if addresses have changed since.
@@ -111,6 +112,8 @@ impl Prepared {
         self.plans.clear();
         self.spots.clear();
         self.moves = addresses.moves();
+        self.plans.reserve(self.source.commands.len());
+        self.spots.reserve(self.source.commands.len());
         for command in &self.source.commands {
             let first = self.spots.len();
             let kind = match command {
@@ -153,10 +156,11 @@ fn group(spots: &mut [Spot]) -> PlanKind {
         return if spots.windows(2).all(is_apart) { PlanKind::Apart } else { PlanKind::Overlapping };
     }
     for at in 1..spots.len() {
-        let own = spots[at].clone();
+        let (before, behind) = spots.split_at(at);
+        let own = &behind[0];
         let is_over = |it: &Spot| it.range.start < own.range.end && own.range.start < it.range.end;
-        let Some(other) = spots[..at].iter().rposition(is_over) else { continue };
-        if spots[..=other].iter().any(|it| is_over(it) && !is_same_range(it, &own)) {
+        let Some(other) = before.iter().rposition(is_over) else { continue };
+        if before[..=other].iter().any(|it| is_over(it) && !is_same_range(it, own)) {
             return PlanKind::Overlapping;
         }
         spots[other + 1..=at].rotate_right(1);
@@ -175,8 +179,7 @@ fn mark_repeats(before: &mut [Spot], behind: &mut [Spot]) {
         let len = group_len(&behind[own..]);
         let group = &behind[own..own + len];
         // Commands that are alike are alike in order too.
-        let places = (own..before.len()).chain(0..own.min(before.len()));
-        let same = places.into_iter().find(|at| before[*at].range == group[0].range);
+        let same = Some(own).filter(|at| before.get(*at).is_some_and(|it| it.range == group[0].range));
         if let Some(at) = same.filter(|at| is_same(&before[*at..], group)) {
             let renders = group.iter().any(|it| TABLES.write_column(it.usage).is_some());
             if !renders || is_ordered(group) {

@@ -147,33 +147,29 @@ impl State {
     /// Whether it conflicts with anything.
     #[inline]
     pub(crate) fn conflicts(&self, now: Now<'_>, by: By) -> bool {
-        if self.more.is_some() {
+        let is_write = TABLES.write_column(by.usage).is_some();
+        let more = self.more.as_deref();
+        // Rarely, a command wrote in several ways, or a write meets reads of several lanes.
+        if more.is_some_and(|it| !it.writes.is_empty() || is_write && !it.reads.is_empty()) {
             return self.has_conflict(now, (by.usage, by.order));
         }
-        // The same for the usual range, of which little is known, without lists.
         let own = (by.usage, by.order);
-        let is_read = self.last != 0;
-        let (writer, reader) = (self.writer, self.reader);
-        let write = Write {
-            usage: writer.usage,
-            through: self.through.0,
-            queue: writer.queue,
-            tag: self.written,
-            order: writer.order,
-            overlay: None,
-        };
-        let is_written = self.written != 0;
-        match TABLES.write_column(by.usage) {
-            Some(_) => {
-                let By { usage, queue, order } = reader;
-                let read = Read { usage, queue, first: self.first(), last: self.last, order };
-                is_read && read.against_write(now, own).is_some()
-                    || is_written && self.check_write(now, write, own).is_some()
-            }
-            None => is_written && self.check_read(now, write, own).is_some(),
+        let By { usage, queue, order } = self.reader;
+        let read = Read { usage, queue, first: self.first(), last: self.last, order };
+        if is_write && self.last != 0 && read.against_write(now, own).is_some() {
+            return true;
+        }
+        let By { usage, queue, order } = self.writer;
+        let overlay = more.and_then(|it| it.overlay.as_deref());
+        let write = Write { usage, through: self.through.0, queue, tag: self.written, order, overlay };
+        match is_write {
+            _ if self.written == 0 => false,
+            true => self.check_write(now, write, own).is_some(),
+            false => self.check_read(now, write, own).is_some(),
         }
     }
 
+    #[cold]
     fn has_conflict(&self, now: Now<'_>, by: (Usage, Order)) -> bool {
         match TABLES.write_column(by.0) {
             Some(_) => {

@@ -29,6 +29,8 @@ pub(crate) struct Addresses {
     /// How often something that exists got other addresses, sparse resources aside.
     moves: u64,
     identities: u32,
+    /// What was destroyed, and goes when nothing waits that may still use it.
+    doomed: Vec<ResourceId>,
 }
 
 #[derive(Clone, Default)]
@@ -71,6 +73,7 @@ impl Addresses {
 
     /// There is a resource of this number from now on.
     pub(crate) fn set(&mut self, id: ResourceId, resource: &Resource) {
+        self.doomed.retain(|it| *it != id);
         self.remove(id);
         let texels = match &resource.kind {
             ResourceKind::Buffer { .. } => None,
@@ -127,8 +130,20 @@ impl Addresses {
         self.places[id.0 as usize] = placed;
     }
 
-    /// A resource is no more; its id may be given to another.
-    pub(crate) fn remove(&mut self, id: ResourceId) {
+    /// A resource is no more. Work that waits may still use it, though it must not.
+    pub(crate) fn destroy(&mut self, id: ResourceId) {
+        self.doomed.push(id);
+    }
+
+    /// Nothing waits any more.
+    pub(crate) fn remove_destroyed(&mut self) {
+        while let Some(id) = self.doomed.pop() {
+            self.remove(id);
+        }
+    }
+
+    /// Its id may be given to another.
+    fn remove(&mut self, id: ResourceId) {
         let Some(placed) = self.places.get_mut(id.0 as usize).filter(|it| !it.is_gone) else { return };
         placed.is_gone = true;
         let (binding, aliases) = (placed.binding, std::mem::take(&mut placed.aliases));

@@ -181,7 +181,8 @@ fn take(device: &mut Device, index: u32, step: &Step, run: Execute<'_>) {
                 device.states.remove(range);
             }
             device.contents.forget(*resource);
-            device.addresses.remove(*resource);
+            device.addresses.destroy(*resource);
+            device.remove_destroyed();
         }
         Step::Acquire { image, semaphore, fence } => {
             device.acquire(index, *image, *semaphore, *fence);

@@ -292,7 +292,7 @@ impl Device {
     pub(crate) fn run(&mut self, execute: Execute<'_>) {
         loop {
             let is_ready = |it: &usize| self.queues[*it].parked.front().is_some_and(|it| self.is_ready(&it.work));
-            let Some(queue) = (0..self.queues.len()).find(is_ready) else { return };
+            let Some(queue) = (0..self.queues.len()).find(is_ready) else { return self.remove_destroyed() };
             let Some(parked) = self.queues[queue].parked.pop_front() else { return };
             match &parked.work {
                 Work::Batch(index, batch) => self.execute(queue as u8, &parked, *index, batch, execute),
@@ -300,6 +300,13 @@ impl Device {
                 Work::Present(waits, images) => self.present(parked.step, &parked.host, waits, images),
                 Work::Sparse(work) => self.bind_sparse(queue, &parked.host, work),
             }
+        }
+    }
+
+    /// What was destroyed goes, unless something waits that may use it.
+    pub(crate) fn remove_destroyed(&mut self) {
+        if self.queues.iter().all(|it| it.parked.is_empty()) {
+            self.addresses.remove_destroyed();
         }
     }
 

@@ -179,7 +179,10 @@ fn mark_repeats(before: &mut [Spot], behind: &mut [Spot]) {
         let len = group_len(&behind[own..]);
         let group = &behind[own..own + len];
         // Commands that are alike are alike in order too.
-        let same = Some(own).filter(|at| before.get(*at).is_some_and(|it| it.range == group[0].range));
+        let is_there = before.get(own).is_some_and(|it| it.range == group[0].range);
+        // The whole of what the other does to the range, not the end of it.
+        let is_first = own == 0 || before.get(own - 1).is_none_or(|it| it.range != group[0].range);
+        let same = Some(own).filter(|_| is_there && is_first);
         if let Some(at) = same.filter(|at| is_same(&before[*at..], group)) {
             let renders = group.iter().any(|it| TABLES.write_column(it.usage).is_some());
             if !renders || is_ordered(group) {

@@ -69,7 +69,7 @@ impl<'p> Cells<'p> {
         match cell {
             Cell::Byte { byte, .. } => {
                 let has = |it: &SparseBind| match it.part {
-                    SparsePart::Bytes(start) => (start..start + it.size).contains(&byte).then_some(byte - start),
+                    SparsePart::Bytes(start) => (start..start + it.size).contains(&byte).then(|| byte - start),
                     SparsePart::Texels(_) => None,
                 };
                 let (inside, memory) = binds.find_map(|it| Some((has(it)?, it.memory)))?;

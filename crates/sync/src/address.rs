@@ -166,6 +166,11 @@ impl Addresses {
         self.moves
     }
 
+    /// The other resources that must be looked at when this one is used.
+    pub(crate) fn names_beside(&self, resource: ResourceId) -> Vec<ResourceId> {
+        self.places.get(resource.0 as usize).map_or(Vec::new(), |it| it.aliases.clone())
+    }
+
     /// Whether some other resource must be looked at too when this one is used.
     pub(crate) fn has_aliases(&self, resource: ResourceId) -> bool {
         self.places.get(resource.0 as usize).is_some_and(|it| !it.aliases.is_empty())

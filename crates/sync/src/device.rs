@@ -52,7 +52,7 @@ pub(crate) struct Device {
     pub(crate) contents: Contents,
     /// Whether the addresses are another's, who wants to know what was moved.
     pub(crate) is_alone: bool,
-    pub(crate) moved: Vec<(Range<u64>, Vec<u64>)>,
+    pub(crate) moved: Vec<(ResourceId, Range<u64>, Vec<u64>)>,
     /// Whether anything sparse was used, which lies elsewhere after its next binding.
     pub(crate) has_used_sparse: bool,
 }
@@ -568,15 +568,15 @@ impl Device {
     pub(crate) fn ranges(&mut self, resource: ResourceId, region: &Region) -> Vec<Range<u64>> {
         if self.addresses.wants_planes(resource, region) {
             let (old, planes) = self.addresses.add_planes(resource);
-            self.move_states(&old, &planes);
-            self.moved.extend(self.is_alone.then_some((old, planes)));
+            self.move_states(resource, &old, &planes);
+            self.moved.extend(self.is_alone.then_some((resource, old, planes)));
         }
         self.has_used_sparse |= self.addresses.is_sparse(resource);
         self.addresses.ranges(resource, region)
     }
 
     /// What was at some addresses is at others from now on, once at each.
-    pub(crate) fn move_states(&mut self, old: &Range<u64>, planes: &[u64]) {
+    pub(crate) fn move_states(&mut self, resource: ResourceId, old: &Range<u64>, planes: &[u64]) {
         let states: Vec<(Range<u64>, State)> =
             self.states.overlapping(old.clone()).map(|(range, state)| (range, state.clone())).collect();
         for (range, state) in states {
@@ -586,6 +586,14 @@ impl Device {
             }
         }
         self.states.remove(old.clone());
+        // What is visible through it of writes by other names is told by its addresses.
+        for other in self.addresses.names_beside(resource) {
+            self.states.update(self.addresses.whole(other), |_, state| {
+                if let Some(state) = state {
+                    state.move_names(old, planes);
+                }
+            });
+        }
     }
 
     /// Keeps conflicts of an access to a resource.

@@ -4,6 +4,8 @@
 //! visible, and *points*: at a tag it became available to some stages. Whether a later stage is reached from there
 //! is asked of the clocks, so later barriers of any kind reach points without touching them.
 
+use std::ops::Range;
+
 use lavascope_program::ResourceId;
 
 use crate::clock::{Keys, Tag};
@@ -131,6 +133,19 @@ impl Overlay {
 
     fn elsewhere(&self) -> &[Elsewhere] {
         self.rest.as_ref().map_or(&[][..], |it| &it.elsewhere)
+    }
+
+    /// What is visible at some addresses of another resource is visible at others from now on, once for each plane.
+    pub(crate) fn move_names(&mut self, old: &Range<u64>, planes: &[u64]) {
+        let Some(rest) = &mut self.rest else { return };
+        let is_moved = |it: &Elsewhere| it.at.is_some_and(|at| old.start <= at.0 && at.1 <= old.end);
+        let moved: Vec<Elsewhere> = rest.elsewhere.extract_if(.., |it| is_moved(it)).collect();
+        for it in moved {
+            for plane in planes {
+                let at = it.at.map(|at| (plane + at.0 - old.start, plane + at.1 - old.start));
+                rest.elsewhere.push(Elsewhere { at, ..it });
+            }
+        }
     }
 
     /// Where visibility by another name begins or ends.

@@ -26,8 +26,8 @@ impl Engine {
         let recorded = Recorded { command_buffers: &self.command_buffers, render_passes: &self.render_passes };
         execute::alone(&mut alone, recorded, &self.command_buffers[id.0 as usize], Engine::RECORDING);
         std::mem::swap(&mut alone.addresses, &mut self.device.addresses);
-        for (old, planes) in &alone.moved {
-            self.device.move_states(old, planes);
+        for (resource, old, planes) in &alone.moved {
+            self.device.move_states(*resource, old, planes);
         }
         // Where sparse resources lie, and with whom, is decided when it is executed.
         if alone.has_used_sparse {

@@ -1,5 +1,6 @@
 //! What happened to a range: its last write, and the reads since.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use lavascope_program::{HazardKind, ResourceId};
@@ -280,6 +281,15 @@ impl State {
     /// Addresses of other resources at which what is visible through them changes.
     pub(crate) fn cuts(&self) -> impl Iterator<Item = u64> {
         self.writes().filter_map(|it| it.overlay).flat_map(Overlay::cuts)
+    }
+
+    /// Another resource in the same memory has got other addresses, once for each component.
+    pub(crate) fn move_names(&mut self, old: &Range<u64>, planes: &[u64]) {
+        let Some(more) = &mut self.more else { return };
+        let overlays = Some(&mut more.overlay).into_iter().chain(more.writes.iter_mut().map(|it| &mut it.3));
+        for overlay in overlays.flatten().filter(|it| it.cuts().next().is_some()) {
+            Arc::make_mut(overlay).move_names(old, planes);
+        }
     }
 
     /// With what the layout transition of a barrier conflicts: what its first scope does not cover.

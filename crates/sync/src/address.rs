@@ -166,6 +166,12 @@ impl Addresses {
         self.moves
     }
 
+    /// Whether something else lies at some of its addresses.
+    pub(crate) fn is_shared(&self, resource: ResourceId) -> bool {
+        let binding = self.places.get(resource.0 as usize).and_then(|it| it.binding);
+        binding.is_some_and(|it| self.bound(it).any(|other| other != resource))
+    }
+
     /// The other resources that must be looked at when this one is used.
     pub(crate) fn names_beside(&self, resource: ResourceId) -> Vec<ResourceId> {
         self.places.get(resource.0 as usize).map_or(Vec::new(), |it| it.aliases.clone())

@@ -177,8 +177,11 @@ fn take(device: &mut Device, index: u32, step: &Step, run: Execute<'_>) {
             device.run(run);
         }
         Step::Destroy(resource) => {
-            for range in device.addresses.everywhere(*resource) {
-                device.states.remove(range);
+            // What others did in the same memory is still to be held against what comes.
+            if !device.addresses.is_shared(*resource) {
+                for range in device.addresses.everywhere(*resource) {
+                    device.states.remove(range);
+                }
             }
             device.contents.forget(*resource);
             device.addresses.destroy(*resource);

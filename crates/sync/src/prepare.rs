@@ -23,6 +23,9 @@ pub struct Prepared {
     pub(crate) told: Vec<Found>,
 }
 
+/// Room that is not worth giving back.
+const ROOM_MIN: usize = 1024;
+
 /// One run of addresses that a command uses.
 #[derive(Clone, Debug)]
 pub(crate) struct Spot {
@@ -92,6 +95,11 @@ impl Prepared {
         self.source = source;
         self.told.clear();
         self.renew(addresses);
+        // Room for much more than there is now would stay for as long as the command buffer.
+        if self.spots.capacity() > 4 * self.spots.len() + ROOM_MIN {
+            self.spots.shrink_to_fit();
+            self.plans.shrink_to_fit();
+        }
     }
 
     /// Looks everything up again if addresses have changed since.

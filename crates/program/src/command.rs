@@ -44,6 +44,13 @@ pub struct Access {
     pub certainty: Certainty,
 }
 
+impl Access {
+    /// One that is certain, and that no order of fragments covers.
+    pub fn new(resource: ResourceId, region: Region, stage: u64, access: u64) -> Access {
+        Access { resource, region, stage, access, order: RasterOrder::None, certainty: Certainty::Certain }
+    }
+}
+
 /// How much is known of an access before the device makes it. The region is then all that it may touch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Certainty {

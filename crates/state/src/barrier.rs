@@ -25,6 +25,18 @@ struct Lists<'a> {
     images: Views<'a, vk::ImageMemoryBarrier>,
 }
 
+/// The masks of any of the structures of version 2, which have the same fields.
+macro_rules! scope_of {
+    ($it:expr) => {
+        Scope {
+            src_stages: $it.src_stage_mask.0,
+            src_access: $it.src_access_mask.0,
+            dst_stages: $it.dst_stage_mask.0,
+            dst_access: $it.dst_access_mask.0,
+        }
+    };
+}
+
 impl Device {
     pub(crate) fn barriers(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
         match event.call {
@@ -139,21 +151,11 @@ impl Device {
             out.missing("what is chained to a dependency info");
         }
         for it in info.p_memory_barriers().iter() {
-            let scope = Scope {
-                src_stages: it.src_stage_mask.0,
-                src_access: it.src_access_mask.0,
-                dst_stages: it.dst_stage_mask.0,
-                dst_access: it.dst_access_mask.0,
-            };
+            let scope = scope_of!(it);
             found.push(Dependency { scope, what: What::Memory });
         }
         for it in info.p_buffer_memory_barriers().iter() {
-            let scope = Scope {
-                src_stages: it.src_stage_mask.0,
-                src_access: it.src_access_mask.0,
-                dst_stages: it.dst_stage_mask.0,
-                dst_access: it.dst_access_mask.0,
-            };
+            let scope = scope_of!(it);
             let families = [it.src_queue_family_index, it.dst_queue_family_index];
             found.push(self.of_buffer(it.buffer, [it.offset, it.size], families, scope, out));
         }
@@ -164,12 +166,7 @@ impl Device {
                 range: &it.subresource_range,
                 layouts: [it.old_layout, it.new_layout],
                 families: [it.src_queue_family_index, it.dst_queue_family_index],
-                scope: Scope {
-                    src_stages: it.src_stage_mask.0,
-                    src_access: it.src_access_mask.0,
-                    dst_stages: it.dst_stage_mask.0,
-                    dst_access: it.dst_access_mask.0,
-                },
+                scope: scope_of!(it),
             };
             found.push(self.of_image(&barrier, out));
         }
@@ -193,12 +190,7 @@ impl Device {
     }
 
     fn of_address(&self, it: &vk::MemoryRangeBarrierKHR, out: &mut Out<'_>) -> Dependency {
-        let scope = Scope {
-            src_stages: it.src_stage_mask.0,
-            src_access: it.src_access_mask.0,
-            dst_stages: it.dst_stage_mask.0,
-            dst_access: it.dst_access_mask.0,
-        };
+        let scope = scope_of!(it);
         let families = [it.src_queue_family_index, it.dst_queue_family_index];
         match self.at_address(it.address_range.address, it.address_range.size) {
             Some((resource, bytes)) => {

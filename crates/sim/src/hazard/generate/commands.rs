@@ -2,8 +2,8 @@
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_program::{
-    Access, Barrier, Certainty, Command, CommandBuffer, CommandBufferId, Dependency, EventId, Ownership, RasterOrder,
-    ResourceId, Scope, SetEvent, WaitEvents, What,
+    Access, Barrier, Command, CommandBuffer, CommandBufferId, Dependency, EventId, Ownership, ResourceId, Scope,
+    SetEvent, WaitEvents, What,
 };
 
 use super::{Care, Maker, Usage, Uses, rendering::ATTACHMENTS};
@@ -131,14 +131,7 @@ impl Maker {
             let from = if needs_graphics && self.chance(60) { graphics } else { compute };
             let (stage, access) = self.pick(from);
             usage = usage.and(Usage { stages: stage, access });
-            accesses.push(Access {
-                resource,
-                region,
-                stage,
-                access,
-                order: RasterOrder::None,
-                certainty: Certainty::Certain,
-            });
+            accesses.push(Access::new(resource, region, stage, access));
         }
         (vec![Command::Action(accesses)], usage)
     }
@@ -273,14 +266,7 @@ impl Maker {
             let (src, dst) = if is_release { (own.and(self.past), all) } else { (all, own) };
             let dependency = Dependency { scope: scope(src, dst), what: what.clone() };
             let barrier = self.barrier(vec![dependency], src, dst);
-            let access = Access {
-                resource,
-                region: region.clone(),
-                stage,
-                access,
-                order: RasterOrder::None,
-                certainty: Certainty::Certain,
-            };
+            let access = Access::new(resource, region.clone(), stage, access);
             let action = Command::Action(vec![access]);
             let everything = scope(Usage::EVERYTHING, Usage::EVERYTHING);
             let guard = Dependency { scope: everything, what: What::Memory };
@@ -300,14 +286,7 @@ impl Maker {
             let what = What::Transition { resource, region: region.clone() };
             Command::Barrier(Barrier::Two { dependencies: vec![Dependency { scope, what }] })
         };
-        let draw = Access {
-            resource,
-            region: region.clone(),
-            stage,
-            access,
-            order: RasterOrder::None,
-            certainty: Certainty::Certain,
-        };
+        let draw = Access::new(resource, region.clone(), stage, access);
         let mut commands = vec![
             transition(scope(Usage { stages: stage, access: 0 }, color)),
             Command::Action(vec![draw]),
@@ -316,14 +295,7 @@ impl Maker {
         if self.chance(30) {
             // A frame that only looks at the image.
             let (stage, access) = (S::COPY.0, A::TRANSFER_READ.0);
-            let read = Access {
-                resource,
-                region: region.clone(),
-                stage,
-                access,
-                order: RasterOrder::None,
-                certainty: Certainty::Certain,
-            };
+            let read = Access::new(resource, region.clone(), stage, access);
             commands = vec![Command::Action(vec![read])];
         }
         let uses = Uses { is_presented: true, family: Some(0), ..Uses::default() };

@@ -254,14 +254,7 @@ impl Maker {
                 let resource = ResourceId(0);
                 let access = if self.chance(20) { A::SHADER_STORAGE_WRITE.0 } else { A::SHADER_STORAGE_READ.0 };
                 let (stage, region) = (S::FRAGMENT_SHADER.0, self.part(resource));
-                accesses.push(Access {
-                    resource,
-                    region,
-                    stage,
-                    access,
-                    order: RasterOrder::None,
-                    certainty: Certainty::Certain,
-                });
+                accesses.push(Access::new(resource, region, stage, access));
             }
             if !accesses.is_empty() {
                 commands.push(Command::Action(accesses));

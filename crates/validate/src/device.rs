@@ -1,25 +1,28 @@
 //! A device: what its engine is told, and what is kept to explain what the engine finds.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use lavascope_abi::{Command as ApiCommand, ObjectId};
 use lavascope_program::{
-    Batch, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass,
+    Batch, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Found, Queue, QueueId, RenderPass,
     RenderPassId, Resource, ResourceId, SemaphoreId, Step,
 };
 use lavascope_state::{Gone, Source};
+use rustc_hash::FxHashMap;
 
 use crate::engine::Live;
 use crate::window::{Forgotten, Kept, Submitted, Window};
 
 pub(crate) struct Device {
-    live: Live,
+    pub(crate) live: Live,
     pub(crate) objects: Objects,
-    recordings: HashMap<CommandBufferId, Recording>,
+    recordings: FxHashMap<CommandBufferId, Recording>,
+    /// What each command buffer is recorded for.
+    kinds: FxHashMap<CommandBufferId, Queue>,
     pub(crate) window: Window,
     /// Submissions so far.
-    submits: u64,
+    pub(crate) submits: u64,
     /// Objects that nothing speaks of any more.
     pub(crate) forgotten: Vec<ObjectId>,
 }
@@ -29,7 +32,10 @@ pub(crate) struct Objects {
     pub(crate) queues: Vec<Queue>,
     pub(crate) queue_objects: HashMap<QueueId, ObjectId>,
     pub(crate) resources: HashMap<ResourceId, (ObjectId, Resource)>,
+    /// The step before which each resource came.
+    pub(crate) since: HashMap<ResourceId, u32>,
     pub(crate) passes: HashMap<RenderPassId, (ObjectId, RenderPass)>,
+    pub(crate) events: HashSet<EventId>,
     pub(crate) semaphores: HashMap<SemaphoreId, ObjectId>,
     pub(crate) fences: HashMap<FenceId, ObjectId>,
     command_buffers: HashMap<CommandBufferId, ObjectId>,
@@ -68,12 +74,15 @@ impl Device {
                 queues: queues.to_vec(),
                 queue_objects: HashMap::new(),
                 resources: HashMap::new(),
+                since: HashMap::new(),
                 passes: HashMap::new(),
+                events: HashSet::new(),
                 semaphores: HashMap::new(),
                 fences: HashMap::new(),
                 command_buffers: HashMap::new(),
             },
-            recordings: HashMap::new(),
+            recordings: FxHashMap::default(),
+            kinds: FxHashMap::default(),
             window: Window::default(),
             submits: 0,
             forgotten: Vec::new(),
@@ -86,6 +95,7 @@ impl Device {
 
     pub(crate) fn add_resource(&mut self, id: ResourceId, object: ObjectId, resource: &Resource) {
         self.live.add_resource(id, resource);
+        self.objects.since.insert(id, self.live.next_step());
         self.objects.resources.insert(id, (object, resource.clone()));
     }
 
@@ -96,6 +106,7 @@ impl Device {
 
     pub(crate) fn add_event(&mut self, id: EventId) {
         self.live.add_event(id);
+        self.objects.events.insert(id);
     }
 
     pub(crate) fn add_semaphore(&mut self, id: SemaphoreId, object: ObjectId) {
@@ -106,6 +117,11 @@ impl Device {
     pub(crate) fn add_fence(&mut self, id: FenceId, object: ObjectId) {
         self.live.add_fence(id);
         self.objects.fences.insert(id, object);
+    }
+
+    /// There is a command buffer, for queues like this one.
+    pub(crate) fn add_command_buffer(&mut self, id: CommandBufferId, queue: Queue) {
+        self.kinds.insert(id, queue);
     }
 
     pub(crate) fn begin(&mut self, id: CommandBufferId, object: ObjectId, is_secondary: bool) {
@@ -133,6 +149,40 @@ impl Device {
         }
     }
 
+    /// The last command is as if it had not been recorded.
+    pub(crate) fn take_back(&mut self, id: CommandBufferId) {
+        let Some(own) = self.recordings.get_mut(&id) else { return };
+        let recorded = Arc::make_mut(&mut own.recorded);
+        recorded.buffer.commands.pop();
+        recorded.marks.pop();
+        own.is_new = true;
+    }
+
+    /// Its recording ended. Gives what is wrong inside of it, with the numbers of the tracker.
+    pub(crate) fn end_recording(&mut self, id: CommandBufferId) -> Vec<Found> {
+        let is_primary = self.recordings.get(&id).is_some_and(|it| !it.recorded.buffer.is_secondary);
+        let Some(queue) = self.kinds.get(&id).copied().filter(|_| is_primary) else { return Vec::new() };
+        self.hand_over(id);
+        self.live.check_recorded(id, queue)
+    }
+
+    /// All that is recorded is told to the engine again.
+    pub(crate) fn record_again(&mut self) {
+        self.recordings.values_mut().for_each(|it| it.is_new = true);
+        let mut ids: Vec<CommandBufferId> = self.recordings.keys().copied().collect();
+        ids.sort_unstable();
+        for id in ids {
+            self.end_recording(id);
+        }
+    }
+
+    /// A command buffer that is being recorded, as if it were submitted alone.
+    pub(crate) fn as_submitted(&self, id: CommandBufferId, source: Source) -> Kept {
+        let family = self.kinds.get(&id).map(|it| it.family);
+        let queue = self.objects.queues.iter().position(|it| Some(it.family) == family).unwrap_or(0);
+        Kept::recording(source, QueueId(queue as u32), id, self.submitted(id))
+    }
+
     pub(crate) fn reset(&mut self, id: CommandBufferId) {
         if let Some(own) = self.recordings.get_mut(&id) {
             let object = own.recorded.object;
@@ -150,6 +200,7 @@ impl Device {
         self.live.end(gone);
         if let Gone::CommandBuffer(id) = gone {
             self.recordings.remove(&id);
+            self.kinds.remove(&id);
         }
         if let Some(it) = self.window.push_end(gone) {
             self.forgotten.extend(self.objects.forget(it));
@@ -227,13 +278,19 @@ impl Objects {
     /// The window knows no more of something that is gone.
     fn forget(&mut self, it: Forgotten) -> Option<ObjectId> {
         match it {
-            Forgotten::Resource(id) => self.resources.remove(&id).map(|it| it.0),
+            Forgotten::Resource(id) => {
+                self.since.remove(&id);
+                self.resources.remove(&id).map(|it| it.0)
+            }
             Forgotten::Other(Gone::RenderPass(id)) => self.passes.remove(&id).map(|it| it.0),
             Forgotten::Other(Gone::Semaphore(id)) => self.semaphores.remove(&id),
             Forgotten::Other(Gone::Fence(id)) => self.fences.remove(&id),
             Forgotten::Other(Gone::CommandBuffer(id)) => self.command_buffers.remove(&id),
-            // Nobody asks for its name.
-            Forgotten::Other(Gone::Event(_)) => None,
+            Forgotten::Other(Gone::Event(id)) => {
+                self.events.remove(&id);
+                // Nobody asks for its name.
+                None
+            }
         }
     }
 

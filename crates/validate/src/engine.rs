@@ -1,14 +1,13 @@
 //! The engine of a device, with numbers of its own: those of what is gone are used again, so that what is kept is
 //! bounded by what is alive.
 
-use std::collections::HashMap;
-
 use lavascope_program::{
-    CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Queue, RenderPass, RenderPassId, Resource, ResourceId,
-    SemaphoreId, Step,
+    CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Found, Queue, RenderPass, RenderPassId, Resource,
+    ResourceId, SemaphoreId, Step,
 };
 use lavascope_state::Gone;
 use lavascope_sync::Engine;
+use rustc_hash::FxHashMap;
 
 use crate::translate::{self, Ids, NOBODY};
 
@@ -52,6 +51,19 @@ impl Live {
 
     pub(crate) fn add_fence(&mut self, id: FenceId) {
         self.engine.set_fence(FenceId(self.numbers.fences.add(id.0)));
+    }
+
+    /// The number that the next step will have.
+    pub(crate) fn next_step(&self) -> u32 {
+        self.steps
+    }
+
+    /// What is wrong inside of a primary command buffer whose recording ended, with the tracker's numbers.
+    pub(crate) fn check_recorded(&mut self, id: CommandBufferId, queue: Queue) -> Vec<Found> {
+        let number = self.numbers.command_buffer(id);
+        let mut found = self.engine.check_recorded(number, queue);
+        found.iter_mut().for_each(|it| it.resource = ResourceId(self.numbers.resources.back(it.resource.0)));
+        found
     }
 
     pub(crate) fn set_command_buffer(&mut self, id: CommandBufferId, buffer: &CommandBuffer) {
@@ -128,7 +140,7 @@ impl Ids for Numbers {
 /// Dense numbers for things that come and go.
 #[derive(Default)]
 struct Slots {
-    by_id: HashMap<u32, u32>,
+    by_id: FxHashMap<u32, u32>,
     ids: Vec<u32>,
     free: Vec<u32>,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lavascope_abi::{Command as ApiCommand, ObjectId};
 use lavascope_program::{
-    Batch, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Found, Queue, QueueId, RenderPass,
+    Batch, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass,
     RenderPassId, Resource, ResourceId, SemaphoreId, Step,
 };
 use lavascope_state::{Gone, Source};
@@ -17,7 +17,7 @@ use crate::window::{Forgotten, Kept, Submitted, Window};
 pub(crate) struct Device {
     pub(crate) live: Live,
     pub(crate) objects: Objects,
-    recordings: FxHashMap<CommandBufferId, Recording>,
+    recordings: FxHashMap<CommandBufferId, Arc<Recorded>>,
     /// What each command buffer is recorded for.
     kinds: FxHashMap<CommandBufferId, Queue>,
     pub(crate) window: Window,
@@ -39,12 +39,6 @@ pub(crate) struct Objects {
     pub(crate) semaphores: HashMap<SemaphoreId, ObjectId>,
     pub(crate) fences: HashMap<FenceId, ObjectId>,
     command_buffers: HashMap<CommandBufferId, ObjectId>,
-}
-
-/// A command buffer, and whether the engine has it as it is now.
-struct Recording {
-    recorded: Arc<Recorded>,
-    is_new: bool,
 }
 
 /// What was recorded, with the numbers of the tracker.
@@ -127,53 +121,60 @@ impl Device {
     pub(crate) fn begin(&mut self, id: CommandBufferId, object: ObjectId, is_secondary: bool) {
         let buffer = CommandBuffer { is_secondary, commands: Vec::new() };
         let recorded = Arc::new(Recorded { object, buffer, marks: Vec::new() });
-        self.recordings.insert(id, Recording { recorded, is_new: true });
+        self.recordings.insert(id, recorded);
         self.objects.command_buffers.insert(id, object);
+        self.live.begin_recording(id, self.kind(id), is_secondary);
     }
 
-    pub(crate) fn command(&mut self, id: CommandBufferId, command: Command, mark: Mark) {
-        if let Some(own) = self.recordings.get_mut(&id) {
-            let recorded = Arc::make_mut(&mut own.recorded);
-            recorded.buffer.commands.push(command);
-            recorded.marks.push(mark);
-            own.is_new = true;
-        }
+    /// Gives what is wrong with a command because of those before it, with the numbers of the tracker.
+    pub(crate) fn command(&mut self, id: CommandBufferId, command: Command, mark: Mark) -> Findings {
+        let Some(own) = self.recordings.get_mut(&id) else { return Findings::default() };
+        let found = self.live.record(id, &command);
+        let recorded = Arc::make_mut(own);
+        recorded.buffer.commands.push(command);
+        recorded.marks.push(mark);
+        found
     }
 
     /// What was submitted before stays as it was then.
     pub(crate) fn amend(&mut self, id: CommandBufferId, index: u32, command: Command) {
         let Some(own) = self.recordings.get_mut(&id) else { return };
-        if let Some(slot) = Arc::make_mut(&mut own.recorded).buffer.commands.get_mut(index as usize) {
+        if let Some(slot) = Arc::make_mut(own).buffer.commands.get_mut(index as usize) {
+            self.live.amend(id, index, &command);
             *slot = command;
-            own.is_new = true;
         }
     }
 
     /// The last command is as if it had not been recorded.
     pub(crate) fn take_back(&mut self, id: CommandBufferId) {
         let Some(own) = self.recordings.get_mut(&id) else { return };
-        let recorded = Arc::make_mut(&mut own.recorded);
+        let recorded = Arc::make_mut(own);
         recorded.buffer.commands.pop();
         recorded.marks.pop();
-        own.is_new = true;
+        self.live.unrecord(id);
     }
 
-    /// Its recording ended. Gives what is wrong inside of it, with the numbers of the tracker.
-    pub(crate) fn end_recording(&mut self, id: CommandBufferId) -> Vec<Found> {
-        let is_primary = self.recordings.get(&id).is_some_and(|it| !it.recorded.buffer.is_secondary);
-        let Some(queue) = self.kinds.get(&id).copied().filter(|_| is_primary) else { return Vec::new() };
-        self.hand_over(id);
-        self.live.check_recorded(id, queue)
+    pub(crate) fn end_recording(&mut self, id: CommandBufferId) {
+        self.live.end_recording(id);
     }
 
     /// All that is recorded is told to the engine again.
     pub(crate) fn record_again(&mut self) {
-        self.recordings.values_mut().for_each(|it| it.is_new = true);
-        let mut ids: Vec<CommandBufferId> = self.recordings.keys().copied().collect();
-        ids.sort_unstable();
-        for id in ids {
-            self.end_recording(id);
+        let mut all: Vec<(CommandBufferId, Arc<Recorded>)> =
+            self.recordings.iter().map(|(id, it)| (*id, it.clone())).collect();
+        // Whoever executes others comes after them.
+        all.sort_unstable_by_key(|it| (!it.1.buffer.is_secondary, it.0));
+        for (id, recorded) in all {
+            self.live.begin_recording(id, self.kind(id), recorded.buffer.is_secondary);
+            recorded.buffer.commands.iter().for_each(|it| drop(self.live.record(id, it)));
+            self.live.end_recording(id);
         }
+    }
+
+    /// What a command buffer is recorded for; anything, if nobody said so.
+    fn kind(&self, id: CommandBufferId) -> Queue {
+        let any = || self.objects.queues.first().copied().unwrap_or(Queue { family: 0, flags: 0 });
+        self.kinds.get(&id).copied().unwrap_or_else(any)
     }
 
     /// A command buffer that is being recorded, as if it were submitted alone.
@@ -185,15 +186,16 @@ impl Device {
 
     pub(crate) fn reset(&mut self, id: CommandBufferId) {
         if let Some(own) = self.recordings.get_mut(&id) {
-            let object = own.recorded.object;
-            own.recorded = Arc::new(Recorded { object, buffer: CommandBuffer::default(), marks: Vec::new() });
-            own.is_new = true;
+            let (object, buffer) = (own.object, CommandBuffer { commands: Vec::new(), ..own.buffer });
+            let is_secondary = buffer.is_secondary;
+            *own = Arc::new(Recorded { object, buffer, marks: Vec::new() });
+            self.live.begin_recording(id, self.kind(id), is_secondary);
         }
     }
 
     /// The command buffer of the records.
     pub(crate) fn object_of(&self, id: CommandBufferId) -> Option<ObjectId> {
-        Some(self.recordings.get(&id)?.recorded.object)
+        Some(self.recordings.get(&id)?.object)
     }
 
     pub(crate) fn end(&mut self, gone: Gone) {
@@ -212,10 +214,6 @@ impl Device {
         let batches: &[Batch] = if let Step::Submit { batches, .. } = &step { batches } else { &[] };
         let submitted = |it: &Batch| it.command_buffers.iter().map(|it| self.submitted(*it)).collect();
         let buffers: Vec<Vec<Submitted>> = batches.iter().map(submitted).collect();
-        let used: Vec<CommandBufferId> = batches.iter().flat_map(|it| &it.command_buffers).copied().collect();
-        for id in used {
-            self.hand_over(id);
-        }
         if let Step::Submit { .. } = step {
             self.submits += 1;
         }
@@ -234,32 +232,18 @@ impl Device {
 
     /// A command buffer as it is now, with all that it executes.
     fn submitted(&self, id: CommandBufferId) -> Submitted {
-        let own = self.recordings.get(&id).map(|it| it.recorded.clone());
+        let own = self.recordings.get(&id).cloned();
         let mut executed: Vec<(CommandBufferId, Arc<Recorded>)> = Vec::new();
         let mut open: Vec<CommandBufferId> = own.iter().flat_map(|it| it.executes()).collect();
         while let Some(next) = open.pop() {
             let is_known = next == id || executed.iter().any(|it| it.0 == next);
             if let Some(it) = self.recordings.get(&next).filter(|_| !is_known) {
-                open.extend(it.recorded.executes());
-                executed.push((next, it.recorded.clone()));
+                open.extend(it.executes());
+                executed.push((next, it.clone()));
             }
         }
         executed.sort_by_key(|it| it.0);
         Submitted { own, executed }
-    }
-
-    /// The engine gets a command buffer as it is now, and all that it executes.
-    fn hand_over(&mut self, id: CommandBufferId) {
-        let mut open = vec![id];
-        let mut seen = Vec::new();
-        while let Some(next) = open.pop() {
-            let Some(own) = self.recordings.get_mut(&next).filter(|_| !seen.contains(&next)) else { continue };
-            seen.push(next);
-            open.extend(own.recorded.executes());
-            if std::mem::take(&mut own.is_new) {
-                self.live.set_command_buffer(next, &own.recorded.buffer);
-            }
-        }
     }
 }
 

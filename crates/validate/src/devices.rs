@@ -6,8 +6,8 @@ use lavascope_abi::{Command as ApiCommand, HandleType, ObjectId, cast};
 use lavascope_event::record::HEAD_SIZE;
 use lavascope_event::{Call, Record, Titles};
 use lavascope_program::{
-    Command, CommandBufferId, EventId, FenceId, Found, Queue, QueueId, RenderPass, RenderPassId, Resource, ResourceId,
-    SemaphoreId, Step,
+    Command, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass, RenderPassId, Resource,
+    ResourceId, SemaphoreId, Step,
 };
 use lavascope_state::{Gone, Listener, Source, Where};
 use rustc_hash::FxHashMap;
@@ -52,14 +52,13 @@ impl Devices {
     }
 
     /// Tells what is wrong inside of a command buffer that is being recorded.
-    fn tell_recorded(&mut self, at: Where, id: CommandBufferId, found: &[Found]) {
-        if found.is_empty() {
-            return;
-        }
+    #[cold]
+    fn tell_recorded(&mut self, at: Where, id: CommandBufferId, found: &Findings) {
         let Some(device) = self.devices.get(&at.device) else { return };
         let kept = device.as_submitted(id, at.source);
         let teller = Teller { id: at.device, device, recording: Some(&kept), titles: &self.titles };
-        teller.hazards(found, &mut self.causes);
+        teller.hazards(&found.hazards, &mut self.causes);
+        teller.faults(&found.faults, &mut self.causes);
     }
 
     fn at(&mut self, at: Where) -> Option<&mut Device> {
@@ -135,7 +134,10 @@ impl Listener for Devices {
             number: self.counts.get(&object.raw()).copied().unwrap_or(0),
             labels: self.titles.path_in_command_buffer(lavascope_abi::CommandBuffer(object.raw())),
         };
-        device.command(id, command, mark);
+        let found = device.command(id, command, mark);
+        if found != Findings::default() {
+            self.tell_recorded(at, id, &found);
+        }
     }
 
     fn amend(&mut self, at: Where, id: CommandBufferId, index: u32, command: Command) {
@@ -153,9 +155,9 @@ impl Listener for Devices {
     }
 
     fn end(&mut self, at: Where, id: CommandBufferId) {
-        let Some(device) = self.devices.get_mut(&at.device) else { return };
-        let found = device.end_recording(id);
-        self.tell_recorded(at, id, &found);
+        if let Some(it) = self.at(at) {
+            it.end_recording(id);
+        }
     }
 
     fn reset(&mut self, at: Where, id: CommandBufferId) {

@@ -2,7 +2,7 @@
 //! bounded by what is alive.
 
 use lavascope_program::{
-    CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Found, Queue, RenderPass, RenderPassId, Resource,
+    Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Queue, RenderPass, RenderPassId, Resource,
     ResourceId, SemaphoreId, Step,
 };
 use lavascope_state::Gone;
@@ -58,12 +58,30 @@ impl Live {
         self.steps
     }
 
-    /// What is wrong inside of a primary command buffer whose recording ended, with the tracker's numbers.
-    pub(crate) fn check_recorded(&mut self, id: CommandBufferId, queue: Queue) -> Vec<Found> {
-        let number = self.numbers.command_buffer(id);
-        let mut found = self.engine.check_recorded(number, queue);
-        found.iter_mut().for_each(|it| it.resource = ResourceId(self.numbers.resources.back(it.resource.0)));
-        found
+    /// A command buffer is recorded anew, for queues like this one.
+    pub(crate) fn begin_recording(&mut self, id: CommandBufferId, queue: Queue, is_secondary: bool) {
+        self.engine.begin_recording(self.numbers.command_buffer(id), queue, is_secondary);
+    }
+
+    /// A command is recorded. Gives what is wrong with it because of those before it, with the tracker's numbers.
+    pub(crate) fn record(&mut self, id: CommandBufferId, command: &Command) -> Findings {
+        let command = translate::command(command, &mut self.numbers);
+        let found = self.engine.record(self.numbers.command_buffer(id), command);
+        self.numbers.back(found)
+    }
+
+    /// The last command is as if it had not been recorded.
+    pub(crate) fn unrecord(&mut self, id: CommandBufferId) {
+        self.engine.unrecord(self.numbers.command_buffer(id));
+    }
+
+    pub(crate) fn amend(&mut self, id: CommandBufferId, index: u32, command: &Command) {
+        let command = translate::command(command, &mut self.numbers);
+        self.engine.amend(self.numbers.command_buffer(id), index, command);
+    }
+
+    pub(crate) fn end_recording(&mut self, id: CommandBufferId) {
+        self.engine.end_recording(self.numbers.command_buffer(id));
     }
 
     pub(crate) fn set_command_buffer(&mut self, id: CommandBufferId, buffer: &CommandBuffer) {
@@ -97,15 +115,23 @@ impl Live {
         self.engine.step(&translate::step(step, &mut self.numbers));
         let index = self.steps;
         self.steps += 1;
-        let mut found = Findings { hazards: self.engine.take_found(), faults: self.engine.take_faults() };
-        let hazards = found.hazards.iter_mut().map(|it| &mut it.resource);
-        for it in hazards.chain(found.faults.iter_mut().map(|it| &mut it.resource)) {
-            *it = ResourceId(self.numbers.resources.back(it.0));
-        }
+        let found = Findings { hazards: self.engine.take_found(), faults: self.engine.take_faults() };
+        let found = self.numbers.back(found);
         if let Step::Destroy(id) = step {
             self.numbers.resources.remove(id.0);
         }
         (index, found)
+    }
+}
+
+impl Numbers {
+    /// Findings with the tracker's numbers.
+    fn back(&self, mut found: Findings) -> Findings {
+        let hazards = found.hazards.iter_mut().map(|it| &mut it.resource);
+        for it in hazards.chain(found.faults.iter_mut().map(|it| &mut it.resource)) {
+            *it = ResourceId(self.resources.back(it.0));
+        }
+        found
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) struct Descriptor {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Content {
     Buffer { buffer: u64, offset: u64, range: u64 },
-    ImageView(u64),
+    ImageView { view: u64, layout: i32 },
     BufferView(u64),
     AccelerationStructure(u64),
 }
@@ -298,7 +298,8 @@ fn of_buffer(ty: DescriptorType, it: &vk::DescriptorBufferInfo) -> Option<Descri
 
 fn of_image(ty: DescriptorType, it: &vk::DescriptorImageInfo) -> Option<Descriptor> {
     let has_image = ty != DescriptorType::SAMPLER && it.image_view.0 != 0;
-    has_image.then_some(Descriptor { ty, content: Content::ImageView(it.image_view.0) })
+    let content = Content::ImageView { view: it.image_view.0, layout: it.image_layout.0 };
+    has_image.then_some(Descriptor { ty, content })
 }
 
 fn of_handle(ty: DescriptorType, handle: u64) -> Option<Descriptor> {

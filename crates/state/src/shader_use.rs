@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use lavascope_abi::{AccessFlags2 as Bits, Buffer, DescriptorType};
-use lavascope_program::{Access, Area, Certainty, Region, ResourceId};
+use lavascope_program::{Access, Area, Certainty, Origin, Region, ResourceId};
 
 use crate::bind::{Kind, SetRef, State};
 use crate::descriptor::{Content, Descriptor, Set};
@@ -23,6 +23,7 @@ pub(crate) struct LateUse {
 /// How one descriptor is used.
 #[derive(Clone, Debug)]
 struct OfDescriptor {
+    set: u32,
     binding: u32,
     element: u32,
     stage: u64,
@@ -64,6 +65,7 @@ impl Device {
                 let dynamic =
                     binding.dynamic.and_then(|first| bound.offsets.get(first.saturating_add(element) as usize));
                 let access = OfDescriptor {
+                    set: it.set,
                     binding: it.binding,
                     element,
                     stage: shader.pipeline_stage(),
@@ -91,9 +93,10 @@ impl Device {
     fn through(&self, set: &Set, it: &OfDescriptor) -> Vec<Access> {
         let Some(descriptor) = set.get(it.binding, it.element) else { return Vec::new() };
         let Some((resource, region)) = self.described(descriptor, it) else { return Vec::new() };
+        let origin = it.origin(descriptor);
         let usage = |access| {
             let access = Usage::of_shader(it.stage, access).on(resource, region.clone());
-            Access { certainty: it.certainty, ..access }
+            Access { certainty: it.certainty, origin, ..access }
         };
         let (read, write) = accesses_of(descriptor.ty);
         let read = it.reads.then_some(read).map(usage);
@@ -112,7 +115,7 @@ impl Device {
                 let view = self.buffer_views.get(view)?;
                 Some((view.resource, Region::Buffer(part_of(&view.bytes, it.bytes.as_ref()))))
             }
-            Content::ImageView(view) => {
+            Content::ImageView { view, .. } => {
                 let view = self.image_views.get(view)?;
                 let mut region = view.region.clone();
                 if descriptor.ty == DescriptorType::INPUT_ATTACHMENT {
@@ -125,6 +128,17 @@ impl Device {
                 Some((structure.resource, Region::Buffer(structure.bytes.clone())))
             }
         }
+    }
+}
+
+impl OfDescriptor {
+    fn origin(&self, descriptor: Descriptor) -> Origin {
+        let layout = match descriptor.content {
+            Content::ImageView { layout, .. } => Some(layout),
+            _ => None,
+        };
+        let OfDescriptor { set, binding, element, .. } = *self;
+        Origin::descriptor(lavascope_program::Descriptor { set, binding, element, ty: descriptor.ty.0, layout })
     }
 }
 

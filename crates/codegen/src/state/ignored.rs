@@ -124,7 +124,7 @@ pub(super) static IGNORED: Reasons = &[
     (
         "no access depends on this state",
         commands! {
-            CmdPushConstants CmdPushConstants2 CmdSetAlphaToCoverageEnableEXT CmdSetAlphaToOneEnableEXT
+            CmdSetAlphaToCoverageEnableEXT CmdSetAlphaToOneEnableEXT
             CmdSetAttachmentFeedbackLoopEnableEXT CmdSetBlendConstants CmdSetCoarseSampleOrderNV
             CmdSetColorBlendAdvancedEXT CmdSetColorBlendEquationEXT CmdSetConservativeRasterizationModeEXT
             CmdSetCoverageModulationModeNV CmdSetCoverageModulationTableEnableNV CmdSetCoverageModulationTableNV
@@ -161,7 +161,7 @@ pub(super) static IGNORED: Reasons = &[
     (
         "asks, and learns nothing about the order of accesses",
         commands! {
-            GetAccelerationStructureBuildSizesKHR GetAccelerationStructureDeviceAddressKHR
+            GetAccelerationStructureBuildSizesKHR
             GetAccelerationStructureHandleNV GetAccelerationStructureMemoryRequirementsNV
             GetAccelerationStructureOpaqueCaptureDescriptorDataEXT GetAndroidHardwareBufferPropertiesANDROID
             GetBufferCollectionPropertiesFUCHSIA GetBufferMemoryRequirements GetBufferMemoryRequirements2

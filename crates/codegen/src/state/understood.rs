@@ -186,7 +186,7 @@ pub(super) static UNDERSTOOD: Takers = &[
             CmdSetRasterizerDiscardEnable CmdSetCullMode CmdSetPrimitiveTopology CmdSetDepthTestEnable
             CmdSetDepthWriteEnable CmdSetDepthBoundsTestEnable CmdSetStencilTestEnable CmdSetStencilOp
             CmdSetStencilWriteMask CmdSetLogicOpEnableEXT CmdSetLogicOpEXT CmdSetColorBlendEnableEXT
-            CmdSetColorWriteMaskEXT CmdSetColorWriteEnableEXT
+            CmdSetColorWriteMaskEXT CmdSetColorWriteEnableEXT CmdPushConstants CmdPushConstants2
         },
     ),
     (
@@ -218,7 +218,7 @@ pub(super) static UNDERSTOOD: Takers = &[
         "Ray",
         "Leave",
         commands! {
-            CreateAccelerationStructureKHR CreateAccelerationStructure2KHR
+            CreateAccelerationStructureKHR CreateAccelerationStructure2KHR GetAccelerationStructureDeviceAddressKHR
         },
     ),
     (

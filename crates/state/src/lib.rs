@@ -43,6 +43,7 @@ mod rendering;
 mod shader;
 mod shader_use;
 mod slab;
+mod sparse;
 mod spirv;
 mod submit;
 mod swapchain;

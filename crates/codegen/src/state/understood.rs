@@ -22,8 +22,9 @@ pub(super) static UNDERSTOOD: Takers = &[
         "Memory",
         "Leave",
         commands! {
-            AllocateMemory BindBufferMemory BindBufferMemory2 BindImageMemory BindImageMemory2 GetImageMemoryRequirements
-            GetImageMemoryRequirements2 MapMemory MapMemory2
+            AllocateMemory BindBufferMemory BindBufferMemory2 BindImageMemory BindImageMemory2
+            GetImageMemoryRequirements GetImageMemoryRequirements2 MapMemory MapMemory2 GetImageSparseMemoryRequirements
+            GetImageSparseMemoryRequirements2
         },
     ),
     (

@@ -530,8 +530,8 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Understood(Family::Memory, When::Leave), // vkGetImageMemoryRequirements2
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageOpaqueCaptureDataEXT
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageOpaqueCaptureDescriptorDataEXT
-    Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageSparseMemoryRequirements
-    Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageSparseMemoryRequirements2
+    Decision::Understood(Family::Memory, When::Leave), // vkGetImageSparseMemoryRequirements
+    Decision::Understood(Family::Memory, When::Leave), // vkGetImageSparseMemoryRequirements2
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageSubresourceLayout
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageSubresourceLayout2
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageViewAddressNVX

@@ -5,8 +5,8 @@ mod common;
 use common::*;
 use lavascope_abi::{Command as Api, *};
 use lavascope_program::{
-    Access, Area, Barrier, Batch, Binding, Command, CommandBufferId, Dependency, FenceId, HazardKind, MemoryId,
-    Origin, Ownership, QueueId, Region, Resource, ResourceId, ResourceKind, Scope, Step, Tiling, What,
+    Access, Area, Barrier, Batch, Binding, Command, CommandBufferId, Dependency, FenceId, HazardKind, MemoryId, Origin,
+    Ownership, QueueId, Region, Resource, ResourceId, ResourceKind, Scope, Step, Tiling, What,
 };
 use lavascope_sync::check;
 

@@ -139,14 +139,16 @@ impl Device {
         }
         let Some(own) = self.command_buffers.get_mut(buffer.0) else { return };
         own.executed.extend(executed.iter().map(|it| it.0));
-        own.push(Command::Execute(ids), out);
-        own.state.forget();
+        // What they draw to is known from now on: the command that executes them is told of behind that.
         if let Scene::Known(targets) = &own.state.scene {
             let targets = targets.clone();
             for secondary in executed.iter().filter(|it| **it != buffer) {
                 self.attach(secondary.0, &targets, out);
             }
         }
+        let Some(own) = self.command_buffers.get_mut(buffer.0) else { return };
+        own.push(Command::Execute(ids), out);
+        own.state.forget();
     }
 
     /// Records a command that is what it is.

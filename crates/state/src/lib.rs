@@ -48,6 +48,7 @@ mod spirv;
 mod submit;
 mod swapchain;
 mod tracker;
+mod undo;
 mod usage;
 mod vertex;
 mod video;

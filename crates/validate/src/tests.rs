@@ -38,7 +38,7 @@ fn write(resource: u32) -> Command {
 
 impl App {
     fn new() -> App {
-        let mut app = App { devices: Devices::default(), calls: 0 };
+        let mut app = App { devices: Devices { wants_submissions: true, ..Devices::default() }, calls: 0 };
         let at = app.at(Api::CreateDevice);
         app.devices.device(at, &[GRAPHICS]);
         app.devices.queue(at, QueueId(0), object(HandleType::Queue, 0));
@@ -59,6 +59,7 @@ impl App {
 
     fn record(&mut self, id: u32, commands: impl IntoIterator<Item = Command>) {
         let (at, object) = (self.at(Api::BeginCommandBuffer), object(HandleType::CommandBuffer, id));
+        self.devices.command_buffer(at, CommandBufferId(id), GRAPHICS);
         self.devices.begin(at, CommandBufferId(id), object, false);
         for it in commands {
             let function = if let Command::Execute(_) = it { Api::CmdExecuteCommands } else { Api::CmdCopyBuffer };

@@ -104,6 +104,8 @@ pub(crate) struct Out<'a> {
     pub(crate) listener: &'a mut dyn Listener,
     pub(crate) counts: &'a mut BTreeMap<Missing, u64>,
     pub(crate) reflect: &'a dyn Reflect,
+    /// Whether accesses are told that are made to one of several descriptors.
+    pub(crate) tells_picked: bool,
     pub(crate) at: Where,
 }
 

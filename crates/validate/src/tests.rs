@@ -3,8 +3,8 @@
 use lavascope_abi::{AccessFlags2 as A, Command as Api, HandleType, ObjectId, PipelineStageFlags2 as S};
 use lavascope_diag::Diagnostic;
 use lavascope_program::{
-    Access, Batch, Certainty, Command, CommandBufferId, FenceId, Point, Queue, QueueId, RasterOrder, Region, Resource,
-    ResourceId, ResourceKind, SemaphoreId, Signal, Step, Wait,
+    Access, Batch, Command, CommandBufferId, FenceId, Point, Queue, QueueId, Region, Resource, ResourceId,
+    ResourceKind, SemaphoreId, Signal, Step, Wait,
 };
 use lavascope_state::{Gone, Listener, Source, Where};
 
@@ -25,14 +25,7 @@ fn object(ty: HandleType, serial: u32) -> ObjectId {
 }
 
 fn access(resource: u32, access: A) -> Command {
-    Command::Action(vec![Access {
-        resource: ResourceId(resource),
-        region: Region::Buffer(0..16),
-        stage: S::COPY.0,
-        access: access.0,
-        order: RasterOrder::None,
-        certainty: Certainty::Certain,
-    }])
+    Command::Action(vec![Access::new(ResourceId(resource), Region::Buffer(0..16), S::COPY.0, access.0)])
 }
 
 fn read(resource: u32) -> Command {

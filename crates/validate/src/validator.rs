@@ -22,6 +22,11 @@ impl Default for Validator {
 }
 
 impl Validator {
+    /// Whether hazards are wanted that are only possible: with descriptors that shaders pick out of arrays.
+    pub fn tell_possible(&mut self, is_wanted: bool) {
+        self.tracker.tell_picked(is_wanted);
+    }
+
     /// The next record, of either kind.
     pub fn record(&mut self, thread: u32, record: Record<'_>) {
         match record.kind() {

@@ -78,14 +78,17 @@ const FAULTS: [Fault; 6] = [
     },
 ];
 
-const LAVAPIPE: &[&str] = &["--sync"];
-const NULL: &[&str] = &["--sync", "--null-driver"];
+/// By driver: lavapipe, and the null driver; and by where hazards are looked for.
+const OPTIONS: [[&[&str]; 2]; 2] = [
+    [&["--sync"], &["--sync", "--inline"]],
+    [&["--sync", "--null-driver"], &["--sync", "--inline", "--null-driver"]],
+];
 
 #[test]
 fn clean_samples_have_no_hazards() {
     let (stage, screen) = (Stage::new("sync-clean"), Screen::start());
-    for (options, argument) in [(LAVAPIPE, None), (NULL, Some("--no-check"))] {
-        for name in names() {
+    for (modes, argument) in OPTIONS.into_iter().zip([None, Some("--no-check")]) {
+        for (options, name) in modes.into_iter().flat_map(|it| names().into_iter().map(move |name| (it, name))) {
             let mut command = stage.counted(options, samples());
             command.arg(&name).args(argument).env("DISPLAY", &screen.display);
             if name.starts_with("fault-") {
@@ -102,8 +105,8 @@ fn every_fault_is_found() {
     let stage = Stage::new("sync-faults");
     let planted: Vec<String> = names().into_iter().filter(|it| it.starts_with("fault-")).collect();
     assert_eq!(planted, FAULTS.map(|it| it.name));
-    for (driver, options) in [LAVAPIPE, NULL].into_iter().enumerate() {
-        for fault in &FAULTS {
+    for (driver, modes) in OPTIONS.into_iter().enumerate() {
+        for (options, fault) in modes.into_iter().flat_map(|it| FAULTS.iter().map(move |fault| (it, fault))) {
             let output = output(stage.counted(options, samples()).args([fault.name, "--no-check"]));
             let said = text(&output.stderr);
             assert_eq!(output.status.code(), Some(1), "{}\n{said}", fault.name);
@@ -157,9 +160,11 @@ fn the_khronos_name_switches_it_on() {
 #[test]
 fn vkcube_has_no_hazards() {
     let (stage, screen) = (Stage::new("sync-vkcube"), Screen::start());
-    succeed(stage.counted(&["--sync"], "vkcube").args(["--c", "60"]).env("DISPLAY", &screen.display));
-    let report = stage.report();
-    report.assert_clean("vkcube");
-    assert_eq!(report.calls_of("vkQueuePresentKHR"), 60, "{:#}", report.0);
-    assert_eq!(report.0["processes"][0]["not_followed"].as_array().map(Vec::len), Some(0), "{:#}", report.0);
+    for options in OPTIONS[0] {
+        succeed(stage.counted(options, "vkcube").args(["--c", "60"]).env("DISPLAY", &screen.display));
+        let report = stage.report();
+        report.assert_clean("vkcube");
+        assert_eq!(report.calls_of("vkQueuePresentKHR"), 60, "{:#}", report.0);
+        assert_eq!(report.0["processes"][0]["not_followed"].as_array().map(Vec::len), Some(0), "{:#}", report.0);
+    }
 }

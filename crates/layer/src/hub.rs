@@ -16,8 +16,9 @@ use crate::validation::Validation;
 
 pub(crate) static HUB: Hub = Hub::new();
 
-/// Words that may wait for the reader, in all streams together: 256 MiB.
-const WORDS_MAX: usize = 32 << 20;
+/// Words that may wait for the reader in all streams together, unless somebody says otherwise: 256 MiB.
+const WORDS_MAX: usize = 256 * WORDS_PER_MIB;
+const WORDS_PER_MIB: usize = 1 << 17;
 
 /// How much of what was counted a crash may cost.
 const TELL_EVERY: Duration = Duration::from_secs(1);
@@ -145,6 +146,7 @@ impl Hub {
         if settings.stats {
             self.is_counting.store(true, Ordering::Relaxed);
         }
+        self.wake.set_words_max((settings.sync_stream_mib as usize).saturating_mul(WORDS_PER_MIB));
         if settings.sync && settings.sync_mode == SyncMode::Async {
             lock(&WORK).validation.get_or_insert_with(|| Box::new(Validation::off_thread())).add_wanted(settings);
         }
@@ -262,6 +264,10 @@ impl Work {
 fn tell(stats: &Stats, validation: &mut Option<Box<Validation>>) {
     if HUB.is_counting.load(Ordering::Relaxed) {
         report::stats(stats);
+    }
+    let (times, time) = HUB.wake.waited();
+    if times > 0 {
+        report::waited(times, time);
     }
     if let Some(validation) = validation {
         validation.tell_counts();

@@ -79,10 +79,8 @@ const FAULTS: [Fault; 6] = [
 ];
 
 /// By driver: lavapipe, and the null driver; and by where hazards are looked for.
-const OPTIONS: [[&[&str]; 2]; 2] = [
-    [&["--sync"], &["--sync", "--inline"]],
-    [&["--sync", "--null-driver"], &["--sync", "--inline", "--null-driver"]],
-];
+const OPTIONS: [[&[&str]; 2]; 2] =
+    [[&["--sync"], &["--sync", "--inline"]], [&["--sync", "--null-driver"], &["--sync", "--inline", "--null-driver"]]];
 
 #[test]
 fn clean_samples_have_no_hazards() {

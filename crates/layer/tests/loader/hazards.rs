@@ -179,6 +179,24 @@ impl App {
         unsafe { self.world.device.queue_submit(self.world.queue, &[submit], fence) }
     }
 
+    /// Submits work that waits for a value of a new timeline.
+    pub(crate) fn submit_after(&self, index: usize, value: u64) -> vk::Semaphore {
+        let mut timeline = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
+        let info = vk::SemaphoreCreateInfo::default().push_next(&mut timeline);
+        let (device, buffers, values) = (&self.world.device, [self.commands[index]], [value]);
+        // SAFETY: the info is valid, the queue is the caller's alone for now, and the command buffer is recorded.
+        unsafe {
+            let semaphore = device.create_semaphore(&info, None).expect("the null driver makes semaphores");
+            let (waits, stages) = ([semaphore], [vk::PipelineStageFlags::ALL_COMMANDS]);
+            let mut timeline = vk::TimelineSemaphoreSubmitInfo::default().wait_semaphore_values(&values);
+            let submit = vk::SubmitInfo::default().command_buffers(&buffers).push_next(&mut timeline);
+            let submit = submit.wait_semaphores(&waits).wait_dst_stage_mask(&stages);
+            let submitted = device.queue_submit(self.world.queue, &[submit], vk::Fence::null());
+            submitted.expect("the null driver submits");
+            semaphore
+        }
+    }
+
     pub(crate) fn wait(&self) {
         // SAFETY: the queue is the caller's alone for now.
         unsafe { self.world.device.queue_wait_idle(self.world.queue) }.expect("the null driver waits");

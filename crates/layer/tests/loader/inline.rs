@@ -114,6 +114,47 @@ fn a_submission_that_is_given_up_leaves_no_trace() {
     });
 }
 
+#[test]
+fn work_that_waits_at_the_end_of_its_device_is_told_then() {
+    child("inline::work_that_waits_at_the_end_of_its_device_is_told_then", &[], || {
+        let entry = entry();
+        let app = App::new(&entry, INLINE);
+        app.record(0, &[(0, 1)]);
+        app.submit_after(0, 3);
+        app.submit(0).expect("the null driver submits");
+        assert_eq!(take_heard(), []);
+        app.destroy_device();
+        let heard = take_heard();
+        let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
+        assert_eq!(it.name, "SYNC-NEVER-EXECUTED");
+        assert!(it.text.contains("VkSemaphore#0 with the value 3"), "{}", it.text);
+        assert!(it.text.contains("One submission behind it waits with it"), "{}", it.text);
+        app.destroy_instance();
+        assert_eq!(take_heard(), []);
+    });
+}
+
+/// Who signals is told what the work did that waited.
+#[test]
+fn a_hazard_of_work_that_waited_is_told_in_the_signal() {
+    child("inline::a_hazard_of_work_that_waited_is_told_in_the_signal", &[], || {
+        let entry = entry();
+        let app = App::new(&entry, INLINE);
+        app.record(0, &[(0, 1)]);
+        app.record(1, &[(0, 2)]);
+        let semaphore = app.submit_after(0, 3);
+        app.submit(1).expect("the null driver submits");
+        assert_eq!(take_heard(), []);
+        let info = vk::SemaphoreSignalInfo::default().semaphore(semaphore).value(3);
+        // SAFETY: the info is valid.
+        unsafe { app.world.device.signal_semaphore(&info) }.expect("the null driver signals");
+        assert_eq!(take_heard().len(), 1);
+        app.destroy_device();
+        assert_eq!(take_heard(), []);
+        app.destroy_instance();
+    });
+}
+
 /// With nobody to ask, the log is told, and every call goes on.
 #[test]
 fn the_log_gives_nothing_up() {

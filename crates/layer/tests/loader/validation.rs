@@ -108,6 +108,48 @@ fn a_hazard_is_told_though_nothing_is_destroyed() {
     assert!(!outcome.stderr.contains(CODE), "the report has it: {}", outcome.stderr);
 }
 
+/// The reader is kept busy, and has room for little.
+#[test]
+fn threads_that_wait_for_the_reader_are_counted() {
+    let name = "validation::threads_that_wait_for_the_reader_are_counted";
+    let Some(outcome) = child(name, &REPORT, || {
+        let entry = entry();
+        let app = App::silent(&entry, &[ASYNC, &[(c"sync_stream_mib", c"1")]].concat());
+        app.begin(0);
+        for it in 0..100_000 {
+            app.fill(0, 0, it);
+            app.barrier(0);
+        }
+        app.end(0);
+        app.destroy();
+    }) else {
+        return;
+    };
+    let waited = outcome.of_kind("waited").pop().expect("it was told");
+    assert!(waited["times"].as_u64() > Some(0) && waited["milliseconds"].as_u64() > Some(0), "{waited:#}");
+}
+
+/// Nobody signals what the work waits for, and the process ends.
+#[test]
+fn work_that_waits_at_the_end_is_told() {
+    let name = "validation::work_that_waits_at_the_end_is_told";
+    let Some(outcome) = child(name, &REPORT, || {
+        let entry = entry();
+        let app = App::silent(&entry, ASYNC);
+        app.record(0, &[(0, 1)]);
+        app.submit_after(0, 7);
+        println!("1 passed");
+        std::process::exit(0);
+    }) else {
+        return;
+    };
+    let findings = outcome.of_kind("finding");
+    let [it] = &findings[..] else { panic!("{findings:#?}") };
+    assert_eq!(it["code"], "SYNC-NEVER-EXECUTED");
+    let text = it["text"].as_str().unwrap_or_default();
+    assert!(text.contains("submit 1 on VkQueue#0") && text.contains("VkSemaphore#0 with the value 7"), "{text}");
+}
+
 #[test]
 fn counts_add_up_in_the_report() {
     let name = "validation::counts_add_up_in_the_report";

@@ -51,7 +51,12 @@ impl Device {
             causes.try_add(device, cause, || {
                 let slice = slice()?;
                 let names = LiveNames { slice: &slice, objects: &self.objects, titles };
-                let made = diagnose_faults(&slice.program, &[slice.fault(it)?], &names).into_iter().next()?;
+                // Several parts of a resource are one fault.
+                let is_it = |own: &&Fault| {
+                    (own.kind, &own.at, &own.prior, own.resource) == (it.kind, &it.at, &it.prior, it.resource)
+                };
+                let all: Vec<Fault> = found.iter().filter(is_it).filter_map(|it| slice.fault(it)).collect();
+                let made = diagnose_faults(&slice.program, &all, &names).into_iter().next()?;
                 Some(self.finish(made, &it.at, it.resource, titles))
             });
         }

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use lavascope_abi::Command;
-use lavascope_event::record::{HEAD_SIZE, Head, Kind, Touch};
+use lavascope_event::record::{HEAD_SIZE, Head, Touch};
 
 use crate::queue::Consumer;
 use crate::thread::{Shared, Threads};
@@ -61,7 +60,7 @@ impl Merger {
             {
                 give(stream.shared.number(), record);
                 // A call inside another is complete before it.
-                last = completed(head).map_or(last, |it| it.max(last));
+                last = head.completed().map_or(last, |it| it.max(last));
                 taken += record.len();
                 given += 1;
             }
@@ -85,14 +84,11 @@ fn is_ready(done: &[u64], head: Head, record: &[u64]) -> bool {
     touches.into_iter().all(|it| done.get(it.thread as usize - 1).is_some_and(|done| *done >= it.call))
 }
 
-/// The call that a record completes: its leave, or its enter where there is no leave.
-fn completed(head: Head) -> Option<u64> {
-    let has_leave = Command::from_number(head.command).is_some_and(|it| it.desc().outputs.is_some());
-    (head.kind == Kind::Leave as u8 || !has_leave).then_some(head.call)
-}
-
 #[cfg(test)]
 mod tests {
+    use lavascope_abi::Command;
+    use lavascope_event::Kind;
+
     use super::*;
     use crate::queue::Wake;
     use crate::thread::Thread;

@@ -1,6 +1,6 @@
 //! Whole files: what goes in comes out, whatever happens to the file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use lavascope_abi::{Command, bytes_of_slice};
 use lavascope_event::record::{Head, Kind, Touch, beside};
@@ -40,7 +40,8 @@ fn calls(count: usize, seed: u64) -> Vec<Made> {
         let command = commands[random.below(4) as usize];
         // Now and then something large, sometimes the same again.
         let body: Vec<u64> = match index % 97 {
-            96 => (0..200 + random.below(3) * 40_000).collect(),
+            _ if index == 1000 => (0..70_000).collect(),
+            96 => (0..200 + random.below(3) * 2000).collect(),
             _ => (0..3 + command as u64 % 3)
                 .map(|it| [0x500_0000_0000_0001, random.below(500), index][it as usize % 3])
                 .collect(),
@@ -159,7 +160,7 @@ fn a_file_is_small() {
     let bytes = file(&made, Codec::Zstd, true);
     let small = made.len() - large.len();
     // Three different large ones, of numbers that count up.
-    assert!(bytes.len() < small * 6 + 300_000, "{} bytes for {} calls", bytes.len(), made.len());
+    assert!(bytes.len() < small * 6 + 200_000, "{} bytes for {} calls", bytes.len(), made.len());
     let raw: usize = made.iter().map(|it| it.record.len() * 8).sum();
     assert!(bytes.len() * 20 < raw, "{} of {raw}", bytes.len());
 }
@@ -170,7 +171,7 @@ fn a_cut_file_gives_what_is_whole() {
     let bytes = file(&made, Codec::Zstd, true);
     let mut random = Random(5);
     let mut last = usize::MAX;
-    for _ in 0..60 {
+    for _ in 0..30 {
         let cut = random.below(bytes.len() as u64) as usize;
         let Ok(trace) = Trace::open(&bytes[..cut]) else {
             assert!(cut < 64, "only the header is needed");
@@ -190,8 +191,9 @@ fn a_cut_file_gives_what_is_whole() {
 fn any_damage_is_an_error_or_left_out() {
     let made = calls(3000, 6);
     let good = file(&made, Codec::Zstd, true);
+    let known: HashSet<(u32, &[u64])> = made.iter().map(|it| (it.stream, &*it.record)).collect();
     let mut random = Random(7);
-    for round in 0..400 {
+    for round in 0..200 {
         let mut bad = good.clone();
         for _ in 0..1 + random.below(4) {
             let at = random.below(bad.len() as u64) as usize;
@@ -207,7 +209,7 @@ fn any_damage_is_an_error_or_left_out() {
         loop {
             match all.take_next() {
                 Ok(None) => break,
-                Ok(Some(it)) => assert!(of(&made, it.stream).iter().any(|made| made.record == it.record)),
+                Ok(Some(it)) => assert!(known.contains(&(it.stream, it.record))),
                 Err(_) => errors += 1,
             }
             assert!(errors < 100_000);
@@ -226,12 +228,12 @@ fn the_tail_of_a_killed_capture_is_read_behind_the_file() {
     for stream in 1..=3u32 {
         let timed = |it: &&Made| [vec![u64::from(beside::TIME) << 48 | it.time], it.record.clone()].concat();
         let own: Vec<u64> = of(rest, stream).iter().flat_map(timed).collect();
-        let slot = Slot { stream, position: trace.position(stream), committed: own.len() as u64, size: 1 << 18 };
+        let slot = Slot { stream, position: trace.position(stream), committed: own.len() as u64, size: 1 << 21 };
         words.extend(slot.to_words());
         words.extend(&own);
-        words.resize(stream as usize * ((1 << 18) + 4), 0);
+        words.resize(stream as usize * ((1 << 21) + 4), 0);
     }
-    let header = TailHeader { id: HEADER.id, slot_words: (1 << 18) + 4 };
+    let header = TailHeader { id: HEADER.id, slot_words: (1 << 21) + 4 };
     let tail: Vec<u8> = header.to_bytes().iter().chain(bytes_of_slice(&words)).copied().collect();
     let tail = Tail::read(&tail).expect("it is one");
     let (found, forced, damages) = merged(&trace, Some(&tail));

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use lavascope_settings::{Output, Settings};
-use lavascope_stream::{Merger, Objects, Threads, Wake};
+use lavascope_stream::{Given, Merger, Objects, Threads, Wake};
 
 use crate::fence::fence;
 use crate::print::Printer;
@@ -236,7 +236,7 @@ impl Work {
     /// Takes all records that are there. Where they come faster than they are taken, that has no end.
     fn drain(&mut self) {
         let Work { merger, stats, validation, told } = self;
-        merger.drain(&HUB.threads, |thread, record| {
+        merger.drain(&HUB.threads, |Given { thread, record, .. }| {
             stats.record(thread, record);
             // Taken out meanwhile: what panicked is not asked again.
             if let Some(mut it) = validation.take() {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use lavascope_settings::{Output, Settings};
 use lavascope_stream::{Given, Merger, Objects, Threads, Wake};
 
+use crate::capture::Capture;
 use crate::fence::fence;
 use crate::print::Printer;
 use crate::report;
@@ -67,6 +68,7 @@ struct Work {
     /// None where nobody wants it, and after a bug of ours.
     validation: Option<Box<Validation>>,
     told: Told,
+    capture: Option<Box<Capture>>,
 }
 
 impl Hub {
@@ -146,6 +148,12 @@ impl Hub {
         if settings.sync {
             lock(&WORK).validation.get_or_insert_default();
         }
+        if let Some(path) = &settings.capture
+            && lock(&WORK).capture.is_none()
+        {
+            let capture = Box::new(Capture::begin(path, settings)?);
+            lock(&WORK).capture = Some(capture);
+        }
         if reader.thread.is_none() {
             self.is_stopping.store(false, Ordering::Release);
             let thread = std::thread::Builder::new().name("lavascope-reader".into()).spawn(read);
@@ -208,6 +216,10 @@ impl Hub {
             if let Some(validation) = &mut work.validation {
                 validation.end();
             }
+            let Work { capture, merger, .. } = &mut *work;
+            if let Some(capture) = capture.take() {
+                capture.end(merger);
+            }
         }
     }
 }
@@ -235,8 +247,16 @@ fn read_until_stopped() {
 impl Work {
     /// Takes all records that are there. Where they come faster than they are taken, that has no end.
     fn drain(&mut self) {
-        let Work { merger, stats, validation, told } = self;
-        merger.drain(&HUB.threads, |Given { thread, record, .. }| {
+        while self.drain_some() > 0 {}
+    }
+
+    fn drain_some(&mut self) -> usize {
+        let Work { merger, stats, validation, told, capture } = self;
+        let given = merger.drain(&HUB.threads, |given| {
+            let Given { thread, record, .. } = given;
+            if let Some(it) = capture {
+                it.record(&given);
+            }
             stats.record(thread, record);
             // Taken out meanwhile: what panicked is not asked again.
             if let Some(mut it) = validation.take() {
@@ -245,6 +265,10 @@ impl Work {
             }
             told.after_some(|| tell(stats, validation));
         });
+        if let Some(it) = capture {
+            it.rest(merger);
+        }
+        given
     }
 
     fn tell(&mut self) {

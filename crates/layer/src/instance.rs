@@ -199,7 +199,7 @@ fn start(settings: &Settings, messages: &Messages) -> (u8, Option<Reading>) {
         }
     }
     let mut reading = None;
-    if settings.stats || settings.sync {
+    if settings.stats || settings.sync || settings.capture.is_some() {
         match HUB.start_reading(settings) {
             Ok(it) => (listeners, reading) = (listeners | Hub::READS, Some(it)),
             Err(text) => complain(if settings.sync { "sync" } else { "stats" }, &text),

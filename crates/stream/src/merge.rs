@@ -24,6 +24,9 @@ struct Stream {
     done: u64,
 }
 
+/// So many records are given before whoever asked may do something else.
+const ROUND_MAX: usize = 1 << 16;
+
 /// A record, and where it stands.
 #[derive(Clone, Copy)]
 pub struct Given<'a> {
@@ -37,7 +40,7 @@ pub struct Given<'a> {
 }
 
 impl Merger {
-    /// Gives all records that are there, and says how many there were.
+    /// Gives all records that are there, or very many of them, and says how many there were.
     pub fn drain(&mut self, threads: &Threads, mut give: impl FnMut(Given<'_>)) -> usize {
         let mut given = 0;
         loop {
@@ -47,7 +50,7 @@ impl Merger {
             for index in 0..self.streams.len() {
                 given += self.run(index, &mut give);
             }
-            if given == before {
+            if given == before || given > ROUND_MAX {
                 return given;
             }
         }
@@ -86,6 +89,7 @@ impl Merger {
             let words = stream.consumer.peek();
             while let Some((time, head, record)) = first_record(&words[taken..])
                 && is_ready(&done, head, record)
+                && given <= ROUND_MAX
             {
                 let first = before + taken as u64;
                 taken += record.len() + usize::from(time.is_some());

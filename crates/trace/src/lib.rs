@@ -31,6 +31,6 @@ pub use error::{Damage, TraceError};
 pub use index::{Moment, MomentKind};
 pub use merge::{Item, Merged};
 pub use read::Trace;
-pub use record::{RawBlock, Recorder};
+pub use record::{RawBlock, Recorded, Recorder};
 pub use tail::{Slot, Tail, TailHeader};
 pub use write::{BlockWriter, PackedBlock, Written};

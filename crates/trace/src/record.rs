@@ -1,6 +1,7 @@
 //! Records on their way into blocks.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use lavascope_abi::{Command, bytes_of_slice};
 use lavascope_event::Kind as Half;
@@ -38,6 +39,17 @@ impl RawBlock {
     }
 }
 
+/// A record, and where it stands in its stream.
+#[derive(Clone)]
+pub struct Recorded<'a> {
+    pub stream: u32,
+    /// Words of the stream before it and behind it. A word with its time may belong to it.
+    pub span: Range<u64>,
+    /// Since the capture began.
+    pub time: u64,
+    pub record: &'a [u64],
+}
+
 /// Gathers the records of all streams.
 #[derive(Default)]
 pub struct Recorder {
@@ -49,7 +61,7 @@ pub struct Recorder {
 #[derive(Default)]
 struct Stream {
     gather: Gather,
-    /// Words before the block that is being gathered, and in it. Each record has a word for its time.
+    /// Words before the block that is being gathered, and in it.
     position: u64,
     words: u32,
     /// Number and time of its first record.
@@ -57,9 +69,9 @@ struct Stream {
 }
 
 impl Recorder {
-    /// The next record of a stream, whole, with its time. Blocks that are full go to `give`, those first that later
-    /// ones need.
-    pub fn record(&mut self, stream: u32, time: u64, record: &[u64], give: &mut impl FnMut(RawBlock)) {
+    /// The next record of a stream, whole. Blocks that are full go to `give`, those first that later ones need.
+    pub fn record(&mut self, it: Recorded<'_>, give: &mut impl FnMut(RawBlock)) {
+        let Recorded { stream, span, time, record } = it;
         let [first, second, ..] = *record else { return };
         let head = Head::from_words(first, second);
         let body = &record[HEAD_WORDS..head.body_words as usize];
@@ -73,9 +85,11 @@ impl Recorder {
         if !own.gather.has_room(HEAD_WORDS + row.len() + touches.len()) {
             seal(stream, own, &mut self.contents, give);
         }
-        own.first.get_or_insert((head.call, time));
+        if own.first.is_none() {
+            (own.first, own.position) = (Some((head.call, time)), span.start);
+        }
         own.gather.push(time, head, body, touches);
-        own.words += record.len() as u32 + 1;
+        own.words = (span.end - own.position) as u32;
     }
 
     /// Gives everything that was gathered.
@@ -137,7 +151,7 @@ fn seal(number: u32, stream: &mut Stream, contents: &mut Contents, give: &mut im
         count: gather.len() as u32,
         contents: gather.encode(),
     });
-    stream.position += u64::from(std::mem::take(&mut stream.words));
+    stream.words = 0;
 }
 
 fn give_contents(contents: &mut Contents, give: &mut impl FnMut(RawBlock)) {

@@ -90,8 +90,8 @@ impl Tail {
         let mut at = 0;
         while let Some(slot) = words.get(at..).and_then(Slot::from_words) {
             let own = &words[at + Slot::HEAD_WORDS..];
-            let is_sane = slot.stream != 0 && slot.committed <= slot.size && slot.size <= own.len() as u64;
-            if is_sane {
+            let is_sane = slot.committed <= slot.size && slot.size <= own.len() as u64 && slot.size > 0;
+            if is_sane && slot.stream != 0 {
                 runs.entry(slot.stream).or_default().push((slot.position, own[..slot.committed as usize].to_vec()));
             }
             let taken = if is_sane { Slot::HEAD_WORDS + slot.size as usize } else { 1 };
@@ -105,8 +105,9 @@ impl Tail {
         self.header
     }
 
-    pub(crate) fn streams(&self) -> impl Iterator<Item = u32> + '_ {
-        self.runs.keys().copied()
+    /// The streams that have something in it.
+    pub fn streams(&self) -> Vec<u32> {
+        self.runs.keys().copied().collect()
     }
 
     /// The records of a stream from a position on.
@@ -221,7 +222,7 @@ mod tests {
             bad[at] ^= 1 << (seed >> 61);
             bad.truncate((seed >> 33) as usize % bad.len() + 1);
             let Some(tail) = Tail::read(&bad) else { continue };
-            for stream in tail.streams().collect::<Vec<_>>() {
+            for stream in tail.streams() {
                 tail.records(stream, 0, &mut Vec::new());
             }
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use lavascope_abi::{Command, bytes_of_slice};
 use lavascope_event::record::{Head, Kind, Touch, beside};
 use lavascope_trace::{
-    BlockWriter, Codec, Header, Merged, MomentKind, RawBlock, Recorder, Slot, Tail, TailHeader, Trace,
+    BlockWriter, Codec, Header, Merged, MomentKind, RawBlock, Recorded, Recorder, Slot, Tail, TailHeader, Trace,
 };
 
 const HEADER: Header =
@@ -78,8 +78,12 @@ fn calls(count: usize, seed: u64) -> Vec<Made> {
 /// The blocks of some calls.
 fn blocks(calls: &[Made]) -> (Vec<RawBlock>, Recorder) {
     let (mut recorder, mut all) = (Recorder::default(), Vec::new());
-    for it in calls {
-        recorder.record(it.stream, it.time, &it.record, &mut |it| all.push(it));
+    let mut ends: BTreeMap<u32, u64> = BTreeMap::new();
+    for Made { stream, time, record } in calls {
+        let end = ends.entry(*stream).or_default();
+        let span = *end..*end + record.len() as u64 + 1;
+        *end = span.end;
+        recorder.record(Recorded { stream: *stream, span, time: *time, record }, &mut |it| all.push(it));
     }
     recorder.seal(&mut |it| all.push(it));
     (all, recorder)

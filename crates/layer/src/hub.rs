@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use lavascope_settings::{Output, Settings};
+use lavascope_settings::{Output, Settings, SyncMode};
 use lavascope_stream::{Given, Merger, Objects, Threads, Wake};
 
 use crate::capture::Capture;
@@ -27,7 +27,7 @@ pub(crate) struct Hub {
     pub(crate) objects: Objects,
     pub(crate) threads: Threads,
     pub(crate) wake: LazyLock<Arc<Wake>>,
-    /// Who listens: [`Hub::PRINTS`] and [`Hub::READS`]. Relaxed: what a listener needs is behind locks of its own.
+    /// Who listens: [`Hub::PRINTS`], [`Hub::READS`] and [`Hub::INLINE`]. Relaxed: what a listener needs is behind locks of its own.
     listeners: AtomicU8,
     printer: Mutex<Option<Printer>>,
     reader: Mutex<Reader>,
@@ -67,7 +67,7 @@ struct Work {
     stats: Stats,
     /// None where nobody wants it, and after a bug of ours.
     validation: Option<Box<Validation>>,
-    told: Told,
+    told: Clock,
     capture: Option<Box<Capture>>,
 }
 
@@ -76,6 +76,8 @@ impl Hub {
     pub(crate) const PRINTS: u8 = 1;
     /// Records go into streams, which the reader reads.
     pub(crate) const READS: u8 = 2;
+    /// Records are validated on the application's thread.
+    pub(crate) const INLINE: u8 = 4;
     /// A bug of ours: nobody listens any more.
     const BROKEN: u8 = 128;
 
@@ -145,8 +147,8 @@ impl Hub {
         if settings.stats {
             self.is_counting.store(true, Ordering::Relaxed);
         }
-        if settings.sync {
-            lock(&WORK).validation.get_or_insert_default();
+        if settings.sync && settings.sync_mode == SyncMode::Async {
+            lock(&WORK).validation.get_or_insert_with(|| Box::new(Validation::off_thread())).add_wanted(settings);
         }
         if let Some(path) = &settings.capture
             && lock(&WORK).capture.is_none()
@@ -163,6 +165,11 @@ impl Hub {
         }
         reader.users += 1;
         Ok(Reading(()))
+    }
+
+    /// From now on calls are validated where they are made.
+    pub(crate) fn start_inline(&self) {
+        self.listeners.fetch_or(Hub::INLINE, Ordering::Relaxed);
     }
 
     /// Whether a thread of ours reads what is recorded.
@@ -286,21 +293,21 @@ fn tell(stats: &Stats, validation: &mut Option<Box<Validation>>) {
 }
 
 /// When the report was told last.
-struct Told {
+pub(crate) struct Clock {
     at: Instant,
     /// Records since somebody looked at the clock.
     records: u32,
 }
 
-impl Default for Told {
-    fn default() -> Told {
-        Told { at: Instant::now(), records: 0 }
+impl Default for Clock {
+    fn default() -> Clock {
+        Clock { at: Instant::now(), records: 0 }
     }
 }
 
-impl Told {
+impl Clock {
     /// After every so many records, or when there are no more of them, looks whether it is time to tell.
-    fn after_some(&mut self, tell: impl FnOnce()) {
+    pub(crate) fn after_some(&mut self, tell: impl FnOnce()) {
         self.records += 1;
         if self.records == 4096 {
             self.now(tell);

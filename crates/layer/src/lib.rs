@@ -22,6 +22,7 @@ mod fence;
 #[rustfmt::skip]
 mod generated;
 mod hub;
+mod inline;
 mod instance;
 mod interface;
 mod library;

@@ -1,6 +1,6 @@
 //! A device, and all that was made from it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use lavascope_abi as vk;
@@ -57,6 +57,7 @@ pub(crate) struct Device {
     pub(crate) templates: Slab<vk::PipelineBindPoint>,
     pub(crate) query_pools: Slab<QueryPool>,
     pub(crate) structures: Slab<Structure>,
+    pub(crate) structure_addresses: HashMap<u64, u64>,
     /// Buffers whose device address is known: resource and size by address.
     pub(crate) addresses: BTreeMap<u64, (ResourceId, u64)>,
     /// Command buffers that came and went during this call.

@@ -184,11 +184,7 @@ impl Device {
                 is_all_known(&batches, given.sum(), out);
                 self.submit(queue, batches, it.fence, out);
             }
-            (Call::QueueBindSparse(it), None) => {
-                out.missing("memory that sparse resources share with others is not followed");
-                let batches = it.p_bind_info().iter().map(|it| self.sparse_batch(it)).collect();
-                self.submit(queue, batches, it.fence, out);
-            }
+            (Call::QueueBindSparse(it), None) => self.bind_sparse(queue, it, out),
             (Call::QueueWaitIdle(_), Some(Outcome::QueueWaitIdle(done))) => {
                 if is_success(done.result) {
                     out.step(Step::QueueIdle(queue));
@@ -205,11 +201,17 @@ impl Device {
     }
 
     fn submit(&mut self, queue: QueueId, batches: Vec<Batch>, signaled: vk::Fence, out: &mut Out<'_>) {
-        let fence = self.fences.get(signaled.0).copied();
-        if fence.is_none() && signaled.0 != 0 {
+        let fence = self.signaled_fence(signaled, out);
+        out.step(Step::Submit { queue, batches, fence });
+    }
+
+    /// The fence that a submission signals, if it names one.
+    pub(crate) fn signaled_fence(&self, fence: vk::Fence, out: &mut Out<'_>) -> Option<FenceId> {
+        let found = self.fences.get(fence.0).copied();
+        if found.is_none() && fence.0 != 0 {
             out.missing("a fence that nobody created");
         }
-        out.step(Step::Submit { queue, batches, fence });
+        found
     }
 
     fn batch(&self, it: View<'_, vk::SubmitInfo>) -> Batch {
@@ -244,24 +246,6 @@ impl Device {
             waits: it.p_wait_semaphore_infos().iter().filter_map(wait).collect(),
             command_buffers: buffers.iter().filter_map(|it| self.submitted(it.command_buffer)).collect(),
             signals: it.p_signal_semaphore_infos().iter().filter_map(signal).collect(),
-        }
-    }
-
-    fn sparse_batch(&self, it: View<'_, vk::BindSparseInfo>) -> Batch {
-        let timeline = it.chained::<vk::TimelineSemaphoreSubmitInfo>();
-        let waits = timeline.map_or(&[][..], |it| it.p_wait_semaphore_values());
-        let signals = timeline.map_or(&[][..], |it| it.p_signal_semaphore_values());
-        let point = |at: usize, semaphore: &vk::Semaphore, values: &[u64]| {
-            self.point(*semaphore, values.get(at).copied().unwrap_or(0))
-        };
-        let wait =
-            |(at, it): (usize, &vk::Semaphore)| Some(Wait { point: point(at, it, waits)?, stages: ALL_COMMANDS });
-        let signal =
-            |(at, it): (usize, &vk::Semaphore)| Some(Signal { point: point(at, it, signals)?, stages: ALL_COMMANDS });
-        Batch {
-            waits: it.p_wait_semaphores().iter().enumerate().filter_map(wait).collect(),
-            command_buffers: Vec::new(),
-            signals: it.p_signal_semaphores().iter().enumerate().filter_map(signal).collect(),
         }
     }
 

@@ -76,6 +76,9 @@ impl Device {
                 resource: None,
                 memory: 0,
                 is_disjoint: false,
+                is_sparse: false,
+                granularity: None,
+                block_size: None,
                 is_exclusive,
             };
             own.resource = Some(self.add_resource(image.0, &own.with(None), out));

@@ -3,8 +3,8 @@
 use lavascope_abi::{AccessFlags2 as A, Command as Api, HandleType, ObjectId, PipelineStageFlags2 as S};
 use lavascope_diag::Diagnostic;
 use lavascope_program::{
-    Access, Batch, Certainty, Command, CommandBufferId, FenceId, Point, Queue, QueueId, RasterOrder, Region, Resource,
-    ResourceId, ResourceKind, SemaphoreId, Signal, Step, Wait,
+    Access, Batch, Command, CommandBufferId, FenceId, Point, Queue, QueueId, Region, Resource, ResourceId,
+    ResourceKind, SemaphoreId, Signal, Step, Wait,
 };
 use lavascope_state::{Gone, Listener, Source, Where};
 
@@ -25,14 +25,7 @@ fn object(ty: HandleType, serial: u32) -> ObjectId {
 }
 
 fn access(resource: u32, access: A) -> Command {
-    Command::Action(vec![Access {
-        resource: ResourceId(resource),
-        region: Region::Buffer(0..16),
-        stage: S::COPY.0,
-        access: access.0,
-        order: RasterOrder::None,
-        certainty: Certainty::Certain,
-    }])
+    Command::Action(vec![Access::new(ResourceId(resource), Region::Buffer(0..16), S::COPY.0, access.0)])
 }
 
 fn read(resource: u32) -> Command {
@@ -45,7 +38,7 @@ fn write(resource: u32) -> Command {
 
 impl App {
     fn new() -> App {
-        let mut app = App { devices: Devices::default(), calls: 0 };
+        let mut app = App { devices: Devices { wants_submissions: true, ..Devices::default() }, calls: 0 };
         let at = app.at(Api::CreateDevice);
         app.devices.device(at, &[GRAPHICS]);
         app.devices.queue(at, QueueId(0), object(HandleType::Queue, 0));
@@ -66,6 +59,7 @@ impl App {
 
     fn record(&mut self, id: u32, commands: impl IntoIterator<Item = Command>) {
         let (at, object) = (self.at(Api::BeginCommandBuffer), object(HandleType::CommandBuffer, id));
+        self.devices.command_buffer(at, CommandBufferId(id), GRAPHICS);
         self.devices.begin(at, CommandBufferId(id), object, false);
         for it in commands {
             let function = if let Command::Execute(_) = it { Api::CmdExecuteCommands } else { Api::CmdCopyBuffer };

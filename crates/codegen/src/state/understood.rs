@@ -22,8 +22,9 @@ pub(super) static UNDERSTOOD: Takers = &[
         "Memory",
         "Leave",
         commands! {
-            AllocateMemory BindBufferMemory BindBufferMemory2 BindImageMemory BindImageMemory2 GetImageMemoryRequirements
-            GetImageMemoryRequirements2 MapMemory MapMemory2
+            AllocateMemory BindBufferMemory BindBufferMemory2 BindImageMemory BindImageMemory2
+            GetImageMemoryRequirements GetImageMemoryRequirements2 MapMemory MapMemory2 GetImageSparseMemoryRequirements
+            GetImageSparseMemoryRequirements2
         },
     ),
     (
@@ -186,7 +187,7 @@ pub(super) static UNDERSTOOD: Takers = &[
             CmdSetRasterizerDiscardEnable CmdSetCullMode CmdSetPrimitiveTopology CmdSetDepthTestEnable
             CmdSetDepthWriteEnable CmdSetDepthBoundsTestEnable CmdSetStencilTestEnable CmdSetStencilOp
             CmdSetStencilWriteMask CmdSetLogicOpEnableEXT CmdSetLogicOpEXT CmdSetColorBlendEnableEXT
-            CmdSetColorWriteMaskEXT CmdSetColorWriteEnableEXT
+            CmdSetColorWriteMaskEXT CmdSetColorWriteEnableEXT CmdPushConstants CmdPushConstants2
         },
     ),
     (
@@ -218,7 +219,7 @@ pub(super) static UNDERSTOOD: Takers = &[
         "Ray",
         "Leave",
         commands! {
-            CreateAccelerationStructureKHR CreateAccelerationStructure2KHR
+            CreateAccelerationStructureKHR CreateAccelerationStructure2KHR GetAccelerationStructureDeviceAddressKHR
         },
     ),
     (

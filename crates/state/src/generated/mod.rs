@@ -178,8 +178,8 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Understood(Family::Barrier, When::Enter), // vkCmdPipelineBarrier2
     Decision::Missing("commands generated on the device are not followed"), // vkCmdPreprocessGeneratedCommandsEXT
     Decision::Missing("commands generated on the device are not followed"), // vkCmdPreprocessGeneratedCommandsNV
-    Decision::Ignored("no access depends on this state"), // vkCmdPushConstants
-    Decision::Ignored("no access depends on this state"), // vkCmdPushConstants2
+    Decision::Understood(Family::Bind, When::Enter), // vkCmdPushConstants
+    Decision::Understood(Family::Bind, When::Enter), // vkCmdPushConstants2
     Decision::Missing("descriptors in buffers and heaps are not followed"), // vkCmdPushDataEXT
     Decision::Understood(Family::Bind, When::Enter), // vkCmdPushDescriptorSet
     Decision::Understood(Family::Bind, When::Enter), // vkCmdPushDescriptorSet2
@@ -457,7 +457,7 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Understood(Family::Descriptor, When::Enter), // vkFreeDescriptorSets
     Decision::Understood(Family::Memory, When::Enter), // vkFreeMemory
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetAccelerationStructureBuildSizesKHR
-    Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetAccelerationStructureDeviceAddressKHR
+    Decision::Understood(Family::Ray, When::Leave), // vkGetAccelerationStructureDeviceAddressKHR
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetAccelerationStructureHandleNV
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetAccelerationStructureMemoryRequirementsNV
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetAccelerationStructureOpaqueCaptureDescriptorDataEXT
@@ -530,8 +530,8 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Understood(Family::Memory, When::Leave), // vkGetImageMemoryRequirements2
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageOpaqueCaptureDataEXT
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageOpaqueCaptureDescriptorDataEXT
-    Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageSparseMemoryRequirements
-    Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageSparseMemoryRequirements2
+    Decision::Understood(Family::Memory, When::Leave), // vkGetImageSparseMemoryRequirements
+    Decision::Understood(Family::Memory, When::Leave), // vkGetImageSparseMemoryRequirements2
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageSubresourceLayout
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageSubresourceLayout2
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageViewAddressNVX

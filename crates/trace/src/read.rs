@@ -140,6 +140,16 @@ impl<'a> Trace<'a> {
         all
     }
 
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Where the last whole block ends, and the number of the next.
+    pub(crate) fn end(&self) -> (u64, u64) {
+        let last = self.entries.iter().filter_map(|it| Some((it.at, self.head(it.at).ok()?))).max_by_key(|it| it.0);
+        last.map_or((HEADER_SIZE as u64, 0), |(at, head)| (at + head.size() as u64, head.sequence + 1))
+    }
+
     fn calls(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(|it| it.kind == Kind::Calls)
     }

@@ -11,6 +11,9 @@ use crate::block::HEADER_SIZE;
 use crate::columns::{Decoded, HEAD_WORDS, Place};
 use crate::error::Damage;
 
+/// The bits of a word that are a time.
+const TIME_MASK: u64 = (1 << 48) - 1;
+
 const MAGIC: [u8; 8] = *b"\x89LAVT\r\n\x1a";
 
 /// The header of the file.
@@ -20,6 +23,8 @@ pub struct TailHeader {
     pub id: u128,
     /// Words of a slot, its head included.
     pub slot_words: u32,
+    /// What the clock said when the capture began: times here count from the clock's own beginning.
+    pub began: u64,
 }
 
 impl TailHeader {
@@ -32,6 +37,7 @@ impl TailHeader {
         all[8..12].copy_from_slice(&crate::VERSION.to_le_bytes());
         all[12..16].copy_from_slice(&self.slot_words.to_le_bytes());
         all[16..32].copy_from_slice(&self.id.to_le_bytes());
+        all[32..40].copy_from_slice(&self.began.to_le_bytes());
         all
     }
 
@@ -39,7 +45,8 @@ impl TailHeader {
         let all = file.get(..HEADER_SIZE).filter(|it| it.starts_with(&MAGIC))?;
         let slot_words = u32::from_le_bytes(std::array::from_fn(|it| all[12 + it]));
         let id = u128::from_le_bytes(std::array::from_fn(|it| all[16 + it]));
-        (slot_words as usize > Slot::HEAD_WORDS).then_some(TailHeader { id, slot_words })
+        let began = u64::from_le_bytes(std::array::from_fn(|it| all[32 + it]));
+        (slot_words as usize > Slot::HEAD_WORDS).then_some(TailHeader { id, slot_words, began })
     }
 }
 
@@ -123,7 +130,7 @@ impl Tail {
                 damages.push(lost(stream, next, first - next));
                 next = *first;
             }
-            let used = split(&words[(next - first) as usize..], &mut all);
+            let used = split(&words[(next - first) as usize..], self.header.began, &mut all);
             next += used as u64;
             if next < end {
                 damages.push(lost(stream, next, end - next));
@@ -140,12 +147,12 @@ fn lost(stream: u32, position: u64, words: u64) -> Damage {
 }
 
 /// Takes words apart into records; gives how many words were used.
-fn split(words: &[u64], all: &mut Decoded) -> usize {
+fn split(words: &[u64], began: u64, all: &mut Decoded) -> usize {
     let mut at = 0;
     while let Some((time, size)) = record(&words[at..]) {
         let first = all.words.len() as u32;
         all.words.extend(&words[at + 1..at + 1 + size]);
-        let end = all.words.len() as u32;
+        let (end, time) = (all.words.len() as u32, time.wrapping_sub(began) & TIME_MASK);
         all.places.push(Place { first, end, time, is_elsewhere: false });
         at += 1 + size;
     }
@@ -158,7 +165,7 @@ fn record(words: &[u64]) -> Option<(u64, usize)> {
     let head = Head::from_words(*words.get(1)?, *words.get(2)?);
     let size = head.size() / 8;
     let is_whole = head.body_words as usize >= HEAD_WORDS && size < words.len();
-    is_whole.then_some((time & ((1 << 48) - 1), size))
+    is_whole.then_some((time & TIME_MASK, size))
 }
 
 #[cfg(test)]
@@ -191,7 +198,7 @@ mod tests {
         slot(5, 100 + first.len() as u64, 60, &timed(12, &head(3, 40)));
         slot(6, 0, 28, &timed(13, &head(1, 1))[..3]);
         let bytes = words.iter().flat_map(|it| it.to_le_bytes());
-        TailHeader { id: 9, slot_words: 32 }.to_bytes().into_iter().chain(bytes).collect()
+        TailHeader { id: 9, slot_words: 32, began: 0 }.to_bytes().into_iter().chain(bytes).collect()
     }
 
     #[test]

@@ -60,6 +60,11 @@ impl<W: Write> BlockWriter<W> {
         Ok(writer)
     }
 
+    /// Goes on with a file that has so many bytes and blocks.
+    pub(crate) fn resume(out: W, at: u64, sequence: u64, entries: Vec<Entry>) -> BlockWriter<W> {
+        BlockWriter { out, at, sequence, entries }
+    }
+
     /// Appends a block. After an error the file is whole up to [`BlockWriter::size`].
     pub fn write(&mut self, block: PackedBlock) -> io::Result<Written> {
         let PackedBlock { raw, raw_size, codec, stored } = block;

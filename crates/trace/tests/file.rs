@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use lavascope_abi::{Command, bytes_of_slice};
 use lavascope_event::record::{Head, Kind, Touch, beside};
 use lavascope_trace::{
-    BlockWriter, Codec, Header, Merged, MomentKind, RawBlock, Recorded, Recorder, Slot, Tail, TailHeader, Trace,
+    BlockWriter, Codec, Header, Merged, MomentKind, RawBlock, Recorded, Recorder, Slot, Tail, TailHeader, Trace, repair,
 };
 
 const HEADER: Header =
@@ -221,12 +221,8 @@ fn any_damage_is_an_error_or_left_out() {
     }
 }
 
-#[test]
-fn the_tail_of_a_killed_capture_is_read_behind_the_file() {
-    let made = calls(5000, 8);
-    let (written, rest) = made.split_at(3500);
-    let bytes = file(written, Codec::Zstd, false);
-    let trace = Trace::open(&bytes).expect("whole");
+/// The tail of a trace with some calls in it.
+fn tail_of(trace: &Trace<'_>, rest: &[Made]) -> Tail {
     // One slot for each stream, with some words before that are in the file already.
     let mut words = Vec::new();
     for stream in 1..=3u32 {
@@ -237,10 +233,39 @@ fn the_tail_of_a_killed_capture_is_read_behind_the_file() {
         words.extend(&own);
         words.resize(stream as usize * ((1 << 21) + 4), 0);
     }
-    let header = TailHeader { id: HEADER.id, slot_words: (1 << 21) + 4 };
+    let header = TailHeader { id: HEADER.id, slot_words: (1 << 21) + 4, began: 0 };
     let tail: Vec<u8> = header.to_bytes().iter().chain(bytes_of_slice(&words)).copied().collect();
-    let tail = Tail::read(&tail).expect("it is one");
+    Tail::read(&tail).expect("it is one")
+}
+
+#[test]
+fn the_tail_of_a_killed_capture_is_read_behind_the_file() {
+    let made = calls(5000, 8);
+    let (written, rest) = made.split_at(3500);
+    let bytes = file(written, Codec::Zstd, false);
+    let trace = Trace::open(&bytes).expect("whole");
+    let tail = tail_of(&trace, rest);
     let (found, forced, damages) = merged(&trace, Some(&tail));
+    assert_eq!((found.len(), forced, damages), (made.len(), 0, 0));
+    assert!(is_ordered(&found) && [1, 2, 3].into_iter().all(|it| of(&found, it) == of(&made, it)));
+}
+
+#[test]
+fn a_cut_file_and_its_tail_become_one_whole_file() {
+    let made = calls(5000, 8);
+    let (written, rest) = made.split_at(3500);
+    let mut bytes = file(written, Codec::Zstd, false);
+    let tail = tail_of(&Trace::open(&bytes).expect("whole"), rest);
+    // Half a block, as a kill leaves it.
+    bytes.extend([0x55; 300]);
+    let cut = Trace::open(&bytes).expect("the header is whole");
+    assert_eq!(cut.damages().len(), 1);
+    let repair = repair(&cut, Some(&tail)).expect("it can be made whole");
+    assert_eq!(repair.records, rest.len() as u64);
+    let whole: Vec<u8> = bytes[..repair.keep as usize].iter().chain(&repair.append).copied().collect();
+    let whole = Trace::open(&whole).expect("whole");
+    assert!(whole.is_complete() && whole.damages().is_empty());
+    let (found, forced, damages) = merged(&whole, None);
     assert_eq!((found.len(), forced, damages), (made.len(), 0, 0));
     assert!(is_ordered(&found) && [1, 2, 3].into_iter().all(|it| of(&found, it) == of(&made, it)));
 }

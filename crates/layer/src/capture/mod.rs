@@ -56,7 +56,7 @@ impl Capture {
             Header { version: lavascope_trace::VERSION, id, began: now.as_nanos() as u64, ticks_per_second: speed };
         let mut writer = BlockWriter::new(file, header).map_err(failed)?;
         writer.write(RawBlock::facts(&facts()).pack(Codec::Zstd)).map_err(failed)?;
-        let room = Arc::new(TailRoom::create(&tail_of(&path), id).map_err(failed)?);
+        let room = Arc::new(TailRoom::create(&tail_of(&path), id, began.1).map_err(failed)?);
         let every = Duration::from_millis(settings.capture_flush_ms);
         let codec = match settings.capture_compression {
             Compression::Zstd => Codec::Zstd,

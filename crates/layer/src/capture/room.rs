@@ -43,9 +43,9 @@ unsafe impl Send for FreeSlot {}
 
 impl TailRoom {
     /// Makes the file. The mapping stays for as long as the process does.
-    pub(crate) fn create(path: &Path, id: u128) -> io::Result<TailRoom> {
+    pub(crate) fn create(path: &Path, id: u128, began: u64) -> io::Result<TailRoom> {
         let file = File::options().create(true).truncate(true).read(true).write(true).open(path)?;
-        let header = TailHeader { id, slot_words: SLOT_WORDS as u32 };
+        let header = TailHeader { id, slot_words: SLOT_WORDS as u32, began };
         std::os::unix::fs::FileExt::write_all_at(&file, &header.to_bytes(), 0)?;
         let inner = Inner { file, size: 0, free: Vec::new() };
         Ok(TailRoom { path: path.to_owned(), inner: Mutex::new(inner) })
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn what_was_written_is_in_the_file_without_a_word_to_anybody() {
         let folder = std::env::temp_dir().join(format!("lavascope-tail-{}", std::process::id()));
-        let room = TailRoom::create(&folder, 77).expect("a file in the folder for such");
+        let room = TailRoom::create(&folder, 77, 0).expect("a file in the folder for such");
         let spaces: Vec<Space> = (1..=70).filter_map(|it| room.claim(it, u64::from(it) * 10, 100)).collect();
         let large = room.claim(71, 5, WORDS_PER_CHUNK * 3).expect("there is room");
         assert!(spaces.len() == 70 && large.len() >= WORDS_PER_CHUNK * 3);

@@ -36,7 +36,8 @@ pub enum MomentKind {
 }
 
 impl MomentKind {
-    pub(crate) fn of(command: Command) -> Option<MomentKind> {
+    /// What a command is, if it is one of them.
+    pub fn of(command: Command) -> Option<MomentKind> {
         match command {
             Command::QueuePresentKHR => Some(MomentKind::Frame),
             Command::QueueSubmit | Command::QueueSubmit2 | Command::QueueBindSparse => Some(MomentKind::Submit),

@@ -6,8 +6,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use lavascope_settings::{Output, Settings, SyncMode};
-use lavascope_stream::{Merger, Objects, Threads, Wake};
+use lavascope_stream::{Given, Merger, Objects, Threads, Wake};
 
+use crate::capture::Capture;
 use crate::fence::fence;
 use crate::print::Printer;
 use crate::report;
@@ -68,6 +69,7 @@ struct Work {
     /// None where nobody wants it, and after a bug of ours.
     validation: Option<Box<Validation>>,
     told: Clock,
+    capture: Option<Box<Capture>>,
 }
 
 impl Hub {
@@ -150,6 +152,12 @@ impl Hub {
         if settings.sync && settings.sync_mode == SyncMode::Async {
             lock(&WORK).validation.get_or_insert_with(|| Box::new(Validation::off_thread())).add_wanted(settings);
         }
+        if let Some(path) = &settings.capture
+            && lock(&WORK).capture.is_none()
+        {
+            let capture = Box::new(Capture::begin(path, settings)?);
+            lock(&WORK).capture = Some(capture);
+        }
         if reader.thread.is_none() {
             self.is_stopping.store(false, Ordering::Release);
             let thread = std::thread::Builder::new().name("lavascope-reader".into()).spawn(read);
@@ -217,6 +225,10 @@ impl Hub {
             if let Some(validation) = &mut work.validation {
                 validation.end();
             }
+            let Work { capture, merger, .. } = &mut *work;
+            if let Some(capture) = capture.take() {
+                capture.end(merger);
+            }
         }
     }
 }
@@ -244,8 +256,16 @@ fn read_until_stopped() {
 impl Work {
     /// Takes all records that are there. Where they come faster than they are taken, that has no end.
     fn drain(&mut self) {
-        let Work { merger, stats, validation, told } = self;
-        merger.drain(&HUB.threads, |thread, record| {
+        while self.drain_some() > 0 {}
+    }
+
+    fn drain_some(&mut self) -> usize {
+        let Work { merger, stats, validation, told, capture } = self;
+        let given = merger.drain(&HUB.threads, |given| {
+            let Given { thread, record, .. } = given;
+            if let Some(it) = capture {
+                it.record(&given);
+            }
             stats.record(thread, record);
             // Taken out meanwhile: what panicked is not asked again.
             if let Some(mut it) = validation.take() {
@@ -254,6 +274,10 @@ impl Work {
             }
             told.after_some(|| tell(stats, validation));
         });
+        if let Some(it) = capture {
+            it.rest(merger);
+        }
+        given
     }
 
     fn tell(&mut self) {

@@ -182,7 +182,7 @@ fn a_message_names_the_applications_objects() {
             app.submit(0).expect("the null driver submits");
             take_heard()
         });
-        let heard = heard.skip_while(Vec::is_empty).next().expect("some time");
+        let heard = heard.into_iter().find(|it| !it.is_empty()).expect("some time");
         let queue = vk::Handle::as_raw(app.world.queue);
         let (buffer, commands) = (vk::Handle::as_raw(app.buffer), vk::Handle::as_raw(app.commands[0]));
         use vk::ObjectType as T;

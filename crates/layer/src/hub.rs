@@ -6,8 +6,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use lavascope_settings::{Output, Settings, SyncMode};
-use lavascope_stream::{Merger, Objects, Threads, Wake};
+use lavascope_stream::{Given, Merger, Objects, Threads, Wake};
 
+use crate::capture::Capture;
 use crate::death;
 use crate::fence::fence;
 use crate::print::Printer;
@@ -79,6 +80,7 @@ struct Work {
     /// None where nobody wants it, and after a bug of ours.
     validation: Option<Box<Validation>>,
     told: Clock,
+    capture: Option<Box<Capture>>,
 }
 
 impl Hub {
@@ -165,6 +167,12 @@ impl Hub {
         self.wake.set_words_max((settings.sync_stream_mib as usize).saturating_mul(WORDS_PER_MIB));
         if settings.sync && settings.sync_mode == SyncMode::Async {
             lock(&WORK).validation.get_or_insert_with(|| Box::new(Validation::off_thread())).add_wanted(settings);
+        }
+        if let Some(path) = &settings.capture
+            && lock(&WORK).capture.is_none()
+        {
+            let capture = Box::new(Capture::begin(path, settings)?);
+            lock(&WORK).capture = Some(capture);
         }
         if reader.thread.is_none() {
             self.is_stopping.store(false, Ordering::Release);
@@ -264,6 +272,10 @@ impl Hub {
             if let Some(validation) = &mut work.validation {
                 validation.end();
             }
+            let Work { capture, merger, .. } = &mut *work;
+            if let Some(capture) = capture.take() {
+                capture.end(merger);
+            }
         }
     }
 }
@@ -301,8 +313,16 @@ fn read_until_stopped() {
 impl Work {
     /// Takes all records that are there. Where they come faster than they are taken, that has no end.
     fn drain(&mut self) {
-        let Work { merger, stats, validation, told } = self;
-        merger.drain(&HUB.threads, |thread, record| {
+        while self.drain_some() > 0 {}
+    }
+
+    fn drain_some(&mut self) -> usize {
+        let Work { merger, stats, validation, told, capture } = self;
+        let given = merger.drain(&HUB.threads, |given| {
+            let Given { thread, record, .. } = given;
+            if let Some(it) = capture {
+                it.record(&given);
+            }
             // Only who has the lock writes it.
             HUB.looked_at.store(HUB.looked_at() + 1, Ordering::Relaxed);
             stats.record(thread, record);
@@ -313,6 +333,10 @@ impl Work {
             }
             told.after_some(|| tell(stats, validation));
         });
+        if let Some(it) = capture {
+            it.rest(merger);
+        }
+        given
     }
 
     fn tell(&mut self) {

@@ -84,6 +84,11 @@ pub(crate) fn stats(stats: &Stats) {
     }
 }
 
+/// A capture is complete.
+pub(crate) fn captured(path: &Path, size: u64) {
+    say("captured", json!({ "path": path.to_string_lossy(), "bytes": size }));
+}
+
 /// The last instance is gone.
 pub(crate) fn end() {
     say("end", json!({}));

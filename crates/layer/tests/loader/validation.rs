@@ -178,11 +178,11 @@ fn a_message_names_the_applications_objects() {
         app.name(app.buffer, c"the tea");
         app.record(0, &[(0, 1)]);
         // Until the reader has come that far.
-        let heard = std::iter::repeat_with(|| {
+        let mut heard = std::iter::repeat_with(|| {
             app.submit(0).expect("the null driver submits");
             take_heard()
         });
-        let heard = heard.skip_while(Vec::is_empty).next().expect("some time");
+        let heard = heard.find(|it| !it.is_empty()).expect("some time");
         let queue = vk::Handle::as_raw(app.world.queue);
         let (buffer, commands) = (vk::Handle::as_raw(app.buffer), vk::Handle::as_raw(app.commands[0]));
         use vk::ObjectType as T;

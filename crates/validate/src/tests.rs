@@ -38,7 +38,8 @@ fn write(resource: u32) -> Command {
 
 impl App {
     fn new() -> App {
-        let mut app = App { devices: Devices { wants_submissions: true, ..Devices::default() }, calls: 0 };
+        let mut app = App { devices: Devices::default(), calls: 0 };
+        app.devices.wants_submissions = true;
         let at = app.at(Api::CreateDevice);
         app.devices.device(at, &[GRAPHICS]);
         app.devices.queue(at, QueueId(0), object(HandleType::Queue, 0));

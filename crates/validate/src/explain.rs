@@ -58,13 +58,18 @@ impl Teller<'_> {
             causes.try_add(self.from(), cause, || {
                 let slice = self.slice(first.min(step_of(&it.at)), it.resource, usize::MAX)?;
                 let names = LiveNames { slice: &slice, objects: &self.device.objects, titles: self.titles };
-                let made = diagnose_faults(&slice.program, &[slice.fault(it)?], &names).into_iter().next()?;
+                // Several parts of a resource are one fault.
+                let is_it = |own: &&Fault| {
+                    (own.kind, &own.at, &own.prior, own.resource) == (it.kind, &it.at, &it.prior, it.resource)
+                };
+                let all: Vec<Fault> = found.iter().filter(is_it).filter_map(|it| slice.fault(it)).collect();
+                let made = diagnose_faults(&slice.program, &all, &names).into_iter().next()?;
                 Some(self.finish(made, &it.at))
             });
         }
     }
 
-    fn from(&self) -> From {
+    pub(crate) fn from(&self) -> From {
         From { device: self.id, is_recorded: self.recording.is_some() }
     }
 

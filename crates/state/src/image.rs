@@ -4,12 +4,15 @@ use std::ops::Range;
 
 use lavascope_abi as vk;
 use lavascope_event::{Call, Outcome, View};
-use lavascope_program::{self as program, Area, Binding, ImageRegion, Resource, ResourceId, ResourceKind, Tiling};
+use lavascope_program::{
+    self as program, Access, Area, Binding, Certainty, ImageRegion, Region, Resource, ResourceId, ResourceKind, Tiling,
+};
 
 use crate::device::{Device, Event};
 use crate::format;
 use crate::listener::Out;
 use crate::region;
+use crate::usage::Usage;
 
 pub(crate) struct Buffer {
     pub(crate) size: u64,
@@ -39,7 +42,7 @@ pub(crate) struct Image {
     pub(crate) is_exclusive: bool,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct ImageView {
     pub(crate) resource: ResourceId,
     pub(crate) region: ImageRegion,
@@ -197,6 +200,14 @@ impl Device {
     pub(crate) fn image(&self, image: vk::Image) -> Option<(ResourceId, &Image)> {
         let image = self.images.get(image.0)?;
         Some((image.resource?, image))
+    }
+}
+
+impl ImageView {
+    /// A read of something in it, which the device decides.
+    pub(crate) fn read(&self, usage: Usage) -> Access {
+        let access = usage.on(self.resource, Region::Image(self.region.clone()));
+        Access { certainty: Certainty::Somewhere, ..access }
     }
 }
 

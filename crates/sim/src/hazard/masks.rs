@@ -41,6 +41,10 @@ pub(super) fn expand_stages(stages: u64, queue_flags: u32) -> u64 {
             expanded |= stage.stage;
         }
     }
+    // The specification lets copies of acceleration structures be synchronized with either stage.
+    if expanded & Stage::ACCELERATION_STRUCTURE_BUILD_KHR.0 != 0 {
+        expanded |= Stage::ACCELERATION_STRUCTURE_COPY_KHR.0;
+    }
     expanded
 }
 

@@ -94,6 +94,12 @@ handles! {
     template, DescriptorUpdateTemplate;
     query_pool, QueryPool;
     acceleration_structure, AccelerationStructureKHR;
+    structure_nv, AccelerationStructureNV;
+    micromap, MicromapEXT;
+    tensor, TensorARM;
+    flow_session, OpticalFlowSessionNV;
+    commands_layout, IndirectCommandsLayoutEXT;
+    execution_set, IndirectExecutionSetEXT;
 }
 
 /// An application with one device, which has two queues, a memory and a command pool.

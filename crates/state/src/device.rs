@@ -79,6 +79,8 @@ pub(crate) struct Device {
     pub(crate) micromaps: Slab<(ResourceId, Range<u64>)>,
     /// Buffers whose device address is known: resource and size by address.
     pub(crate) addresses: BTreeMap<u64, (ResourceId, u64)>,
+    /// How often something was submitted to any queue.
+    pub(crate) submitted: u64,
     /// Command buffers that came and went during this call.
     pub(crate) born: Vec<u64>,
     pub(crate) freed: Vec<u64>,

@@ -4,7 +4,7 @@
 
 use lavascope_abi as vk;
 use lavascope_event::Call;
-use lavascope_program::{Region, Step};
+use lavascope_program::{Certainty, Region};
 
 use crate::device::{Device, Event};
 use crate::listener::Out;
@@ -87,7 +87,7 @@ impl Device {
         match self.structures.get(handle.0) {
             Some(it) => {
                 let region = Region::Buffer(it.bytes.clone());
-                out.step(Step::HostAccess { resource: it.resource, region, is_write: host == Host::Writes });
+                out.host_access(it.resource, region, host == Host::Writes, Certainty::Certain);
             }
             None => out.missing("an acceleration structure that nobody created"),
         }
@@ -97,7 +97,7 @@ impl Device {
         match self.micromaps.get(handle.0) {
             Some((resource, bytes)) => {
                 let region = Region::Buffer(bytes.clone());
-                out.step(Step::HostAccess { resource: *resource, region, is_write: host == Host::Writes });
+                out.host_access(*resource, region, host == Host::Writes, Certainty::Certain);
             }
             None => out.missing("a micromap that nobody created"),
         }

@@ -16,6 +16,8 @@ use crate::usage::Usage;
 
 pub(crate) struct Buffer {
     pub(crate) size: u64,
+    /// `VkBufferUsageFlags2`.
+    pub(crate) usage: u64,
     pub(crate) is_sparse: bool,
     /// One queue family owns each part of it.
     pub(crate) is_exclusive: bool,
@@ -111,6 +113,7 @@ impl Device {
         }
         let mut buffer = Buffer {
             size: info.size,
+            usage: usage_of(info),
             is_sparse: info.flags.0 & vk::BufferCreateFlags::SPARSE_BINDING.0 != 0,
             is_exclusive: info.sharing_mode == vk::SharingMode::EXCLUSIVE,
             resource: None,
@@ -201,6 +204,12 @@ impl Device {
         let image = self.images.get(image.0)?;
         Some((image.resource?, image))
     }
+}
+
+/// What a buffer is made for; a newer structure outweighs the field.
+fn usage_of(info: View<'_, vk::BufferCreateInfo>) -> u64 {
+    let newer = info.chained::<vk::BufferUsageFlags2CreateInfo>();
+    newer.map_or(u64::from(info.usage.0), |it| it.usage.0)
 }
 
 impl ImageView {

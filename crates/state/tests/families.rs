@@ -127,6 +127,7 @@ fn the_host_builds_and_copies_what_lies_in_buffers() {
         resource: lavascope_program::ResourceId(resource),
         region: Region::Buffer(0..1024),
         is_write,
+        certainty: Certainty::Certain,
     };
     assert_eq!(app.program().steps, [access(4, true), access(4, false), access(5, true)]);
     assert_eq!(missing(&app), ["memory that the host names by an address of its own"]);

@@ -145,10 +145,11 @@ impl Device {
 
     /// What nobody followed is only as sure as the accesses that are known.
     fn severity(&self, it: &Found) -> Severity {
-        let is_certain = |place: &Place| match self.window.locate(place).map(|it| it.recorded) {
+        let is_certain = |place: &Place| match self.window.locate(place).map(|it| (it.recorded, &it.kept.step)) {
             None => false,
-            Some(None) => true,
-            Some(Some((recorded, index))) => match recorded.buffer.commands.get(index as usize) {
+            Some((None, Step::HostAccess { certainty, .. })) => *certainty == Certainty::Certain,
+            Some((None, _)) => true,
+            Some((Some((recorded, index)), _)) => match recorded.buffer.commands.get(index as usize) {
                 Some(Command::Action(all)) => {
                     let own: Vec<_> = all.iter().filter(|own| own.resource == it.resource).collect();
                     !own.is_empty() && own.iter().all(|it| it.certainty == Certainty::Certain)

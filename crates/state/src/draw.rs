@@ -239,12 +239,13 @@ impl Device {
                 fixed.extend(bound.accesses(indices));
             }
         }
-        let uses = self.shader_uses(state, Kind::Graphics, &pipeline.shaders, &draw.launch(), out);
+        let raster = pipeline.raster.with(pipeline.dynamic, &state.raster);
+        let mut uses = self.shader_uses(state, Kind::Graphics, &pipeline.shaders, &draw.launch(), out);
+        uses.order(raster.ordered);
         fixed.extend(uses.fixed);
         if state.is_feeding_back {
             fixed.extend(state.feedback.values().map(|it| FEEDBACK_WRITE.on_bytes(it.0, it.1.clone())));
         }
-        let raster = pipeline.raster.with(pipeline.dynamic, &state.raster);
         let colors = state.scene.colors();
         let touches = attachment::of_draw(&raster, &pipeline.shaders, state.locations.as_deref(), colors);
         (fixed, touches, uses.late)

@@ -21,6 +21,8 @@ pub(crate) struct Raster {
     pub(crate) has_logic_op: bool,
     pub(crate) logic_op: vk::LogicOp,
     pub(crate) colors: Vec<ColorState>,
+    /// Aspects that shaders read as input attachments in the order of fragments.
+    pub(crate) ordered: u32,
 }
 
 /// How the stencil test of one face goes.
@@ -62,6 +64,7 @@ impl Default for Raster {
             has_logic_op: false,
             logic_op: vk::LogicOp::COPY,
             colors: Vec::new(),
+            ordered: 0,
         }
     }
 }

@@ -6,8 +6,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use lavascope_settings::{Output, Settings, SyncMode};
-use lavascope_stream::{Merger, Objects, Threads, Wake};
+use lavascope_stream::{Given, Merger, Objects, Threads, Wake};
 
+use crate::capture::Capture;
 use crate::fence::fence;
 use crate::print::Printer;
 use crate::report;
@@ -16,8 +17,9 @@ use crate::validation::Validation;
 
 pub(crate) static HUB: Hub = Hub::new();
 
-/// Words that may wait for the reader, in all streams together: 256 MiB.
-const WORDS_MAX: usize = 32 << 20;
+/// Words that may wait for the reader in all streams together, unless somebody says otherwise: 256 MiB.
+const WORDS_MAX: usize = 256 * WORDS_PER_MIB;
+const WORDS_PER_MIB: usize = 1 << 17;
 
 /// How much of what was counted a crash may cost.
 const TELL_EVERY: Duration = Duration::from_secs(1);
@@ -67,6 +69,7 @@ struct Work {
     /// None where nobody wants it, and after a bug of ours.
     validation: Option<Box<Validation>>,
     told: Clock,
+    capture: Option<Box<Capture>>,
 }
 
 impl Hub {
@@ -145,8 +148,15 @@ impl Hub {
         if settings.stats {
             self.is_counting.store(true, Ordering::Relaxed);
         }
+        self.wake.set_words_max((settings.sync_stream_mib as usize).saturating_mul(WORDS_PER_MIB));
         if settings.sync && settings.sync_mode == SyncMode::Async {
             lock(&WORK).validation.get_or_insert_with(|| Box::new(Validation::off_thread())).add_wanted(settings);
+        }
+        if let Some(path) = &settings.capture
+            && lock(&WORK).capture.is_none()
+        {
+            let capture = Box::new(Capture::begin(path, settings)?);
+            lock(&WORK).capture = Some(capture);
         }
         if reader.thread.is_none() {
             self.is_stopping.store(false, Ordering::Release);
@@ -215,6 +225,10 @@ impl Hub {
             if let Some(validation) = &mut work.validation {
                 validation.end();
             }
+            let Work { capture, merger, .. } = &mut *work;
+            if let Some(capture) = capture.take() {
+                capture.end(merger);
+            }
         }
     }
 }
@@ -242,8 +256,16 @@ fn read_until_stopped() {
 impl Work {
     /// Takes all records that are there. Where they come faster than they are taken, that has no end.
     fn drain(&mut self) {
-        let Work { merger, stats, validation, told } = self;
-        merger.drain(&HUB.threads, |thread, record| {
+        while self.drain_some() > 0 {}
+    }
+
+    fn drain_some(&mut self) -> usize {
+        let Work { merger, stats, validation, told, capture } = self;
+        let given = merger.drain(&HUB.threads, |given| {
+            let Given { thread, record, .. } = given;
+            if let Some(it) = capture {
+                it.record(&given);
+            }
             stats.record(thread, record);
             // Taken out meanwhile: what panicked is not asked again.
             if let Some(mut it) = validation.take() {
@@ -252,6 +274,10 @@ impl Work {
             }
             told.after_some(|| tell(stats, validation));
         });
+        if let Some(it) = capture {
+            it.rest(merger);
+        }
+        given
     }
 
     fn tell(&mut self) {
@@ -262,6 +288,10 @@ impl Work {
 fn tell(stats: &Stats, validation: &mut Option<Box<Validation>>) {
     if HUB.is_counting.load(Ordering::Relaxed) {
         report::stats(stats);
+    }
+    let (times, time) = HUB.wake.waited();
+    if times > 0 {
+        report::waited(times, time);
     }
     if let Some(validation) = validation {
         validation.tell_counts();

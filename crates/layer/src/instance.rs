@@ -205,10 +205,17 @@ fn start(settings: &Settings, messages: &Messages) -> (u8, Listening) {
     }
     let mut listening = Listening::default();
     let is_inline = settings.sync_mode == SyncMode::Inline;
-    if settings.stats || settings.sync && !is_inline {
+    if settings.stats || settings.sync && !is_inline || settings.capture.is_some() {
+        let wanted = if settings.capture.is_some() {
+            "capture"
+        } else if settings.sync {
+            "sync"
+        } else {
+            "stats"
+        };
         match HUB.start_reading(settings) {
             Ok(it) => (listeners, listening._reading) = (listeners | Hub::READS, Some(it)),
-            Err(text) => complain(if settings.sync { "sync" } else { "stats" }, &text),
+            Err(text) => complain(wanted, &text),
         }
     }
     if settings.sync && is_inline {

@@ -11,6 +11,7 @@ mod macros;
 
 mod application;
 mod calls;
+mod capture;
 mod chain;
 mod deferred;
 mod device;

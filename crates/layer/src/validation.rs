@@ -301,6 +301,12 @@ impl Validation {
 
     /// The last word, for now: counts, what the messengers did not get, and what was not understood.
     pub(crate) fn end(&mut self) {
+        self.validator.finish();
+        for finding in self.validator.take() {
+            if let Some(it) = self.tell(finding) {
+                it.inbox.push(&it.told);
+            }
+        }
         self.tell_counts();
         for (_, inbox) in lock(&INBOXES).iter().filter(|it| it.1.wanted.mode == self.mode) {
             // Nobody's thread comes by any more, and at the end of a process callbacks may lead anywhere.

@@ -278,7 +278,7 @@ settings! {
     }
 
     capture: Option<PathBuf> {
-        kind: Kind::Path, default: "", exists: false,
+        kind: Kind::Path, default: "", exists: true,
         help: "Record every call into this file.",
         aliases: [],
     }
@@ -288,12 +288,12 @@ settings! {
         aliases: [],
     }
     capture_compression: Compression {
-        kind: Kind::Choice(Compression::WORDS), default: "zstd", exists: false,
+        kind: Kind::Choice(Compression::WORDS), default: "zstd", exists: true,
         help: "How the file is packed.",
         aliases: [],
     }
     capture_flush_ms: u64 {
-        kind: Kind::Int { min: 1, max: 60_000 }, default: "100", exists: false,
+        kind: Kind::Int { min: 1, max: 60_000 }, default: "100", exists: true,
         help: "After how many milliseconds at most a call is safe from a loss of power.",
         aliases: [],
     }

@@ -7,7 +7,7 @@ use lavascope_program::{Access, Command, CommandBufferId, Queue};
 use crate::bind::State;
 use crate::device::{Device, Event};
 use crate::late::Late;
-use crate::listener::{Gone, Out, object};
+use crate::listener::{Gone, Out, Source, object};
 use crate::rendering::Scene;
 use crate::undo::{Executed, Undo};
 
@@ -29,7 +29,8 @@ pub(crate) struct Recording {
     pub(crate) executed: Vec<u64>,
     pub(crate) state: State,
     pub(crate) late: Vec<Late>,
-    /// What the last command changed.
+    /// The call that recorded the last command, and what that changed.
+    pub(crate) last: Option<Source>,
     pub(crate) undo: Undo,
 }
 
@@ -42,6 +43,7 @@ impl Recording {
             executed: Vec::new(),
             state: State::default(),
             late: Vec::new(),
+            last: None,
             undo: Undo::Nothing,
         }
     }
@@ -49,7 +51,7 @@ impl Recording {
     /// Appends a command, and gives its place.
     pub(crate) fn push(&mut self, command: Command, out: &mut Out<'_>) -> u32 {
         out.listener.command(out.at, self.id, command);
-        self.undo = Undo::Nothing;
+        (self.last, self.undo) = (Some(out.at.source), Undo::Nothing);
         self.count += 1;
         self.count - 1
     }

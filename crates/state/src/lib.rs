@@ -23,6 +23,7 @@ mod decision;
 mod descriptor;
 mod device;
 mod draw;
+mod external;
 mod format;
 #[rustfmt::skip]
 mod generated;

@@ -29,6 +29,8 @@ impl Device {
             let waits = self.points(info.p_wait_semaphores(), wait_values, out);
             let signals = self.points(info.p_signal_semaphores(), signal_values, out);
             let binds = self.sparse_binds(info, out);
+            self.wait_outside(&waits, out);
+            self.signal_outside(signals.iter().copied());
             out.step(Step::BindSparse { queue, waits, binds, signals, fence: fence.filter(|_| at == last) });
         }
     }

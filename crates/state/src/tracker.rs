@@ -177,6 +177,7 @@ impl<L: Listener> Tracker<L> {
             Family::Address => device.addresses(event, out),
             Family::HostCopy => device.host_copies(event, out),
             Family::Video => device.video(event, out),
+            Family::External => device.externals(event, out),
         }
     }
 

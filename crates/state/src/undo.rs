@@ -38,9 +38,13 @@ pub(crate) struct Executed {
 }
 
 impl Device {
-    /// The last command that was recorded is gone, and with it all that it changed.
+    /// The command that the call recorded is gone, and with it all that it changed.
     pub(crate) fn take_back(&mut self, buffer: u64, out: &mut Out<'_>) {
-        let Some(own) = self.command_buffers.get_mut(buffer).filter(|it| it.count > 0) else { return };
+        let Some(own) = self.command_buffers.get_mut(buffer) else { return };
+        // Many calls record nothing.
+        if own.last.take_if(|it| *it == out.at.source).is_none() {
+            return;
+        }
         own.count -= 1;
         own.late.pop_if(|it| it.index == own.count);
         out.listener.take_back(out.at, own.id);

@@ -36,6 +36,8 @@ pub(crate) struct Cause {
 pub(crate) enum What {
     Hazard(HazardKind),
     Fault(FaultKind),
+    /// The text says what.
+    NeverExecuted,
 }
 
 /// A command as it was recorded, or a call of the host.

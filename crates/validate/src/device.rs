@@ -25,6 +25,8 @@ pub(crate) struct Device {
     pub(crate) submits: u64,
     /// Objects that nothing speaks of any more.
     pub(crate) forgotten: Vec<ObjectId>,
+    /// Whether it was told what still waits.
+    pub(crate) is_finished: bool,
 }
 
 /// What things of a device are, and what they are called. Those that are gone stay as long as the window may ask.
@@ -80,6 +82,7 @@ impl Device {
             window: Window::default(),
             submits: 0,
             forgotten: Vec::new(),
+            is_finished: false,
         }
     }
 

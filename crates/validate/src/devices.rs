@@ -46,6 +46,20 @@ impl Devices {
         self.devices.values().map(Device::sizes).fold((0, 0), |all, it| (all.0 + it.0, all.1 + it.1))
     }
 
+    /// Nothing more will be signaled: what waits is told.
+    pub(crate) fn finish(&mut self) {
+        let mut all: Vec<ObjectId> = self.devices.keys().copied().collect();
+        all.sort_unstable();
+        all.into_iter().for_each(|it| self.tell_parked(it));
+    }
+
+    fn tell_parked(&mut self, id: ObjectId) {
+        let Some(device) = self.devices.get_mut(&id).filter(|it| !it.is_finished) else { return };
+        device.is_finished = true;
+        let teller = Teller { id, device, recording: None, titles: &self.titles };
+        teller.parked(&mut self.causes);
+    }
+
     /// What a call did to devices is taken back.
     pub(crate) fn take_back_steps(&mut self, source: Source) {
         self.devices.values_mut().any(|it| it.take_back_steps(source));
@@ -72,6 +86,7 @@ impl Listener for Devices {
     }
 
     fn device_gone(&mut self, at: Where) {
+        self.tell_parked(at.device);
         for object in self.devices.remove(&at.device).iter().flat_map(|it| it.objects.all()) {
             self.counts.remove(&object.raw());
             self.titles.forget(object);

@@ -2,8 +2,8 @@
 //! bounded by what is alive.
 
 use lavascope_program::{
-    Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Queue, RenderPass, RenderPassId, Resource,
-    ResourceId, SemaphoreId, Step,
+    Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Point, Queue, QueueId, RenderPass,
+    RenderPassId, Resource, ResourceId, SemaphoreId, Step,
 };
 use lavascope_state::Gone;
 use lavascope_sync::Engine;
@@ -88,6 +88,17 @@ impl Live {
         let commands = buffer.commands.iter().map(|it| translate::command(it, &mut self.numbers)).collect();
         let number = self.numbers.command_buffer(id);
         self.engine.set_command_buffer(number, CommandBuffer { commands, ..*buffer });
+    }
+
+    /// Work that waits, as [`Engine::parked`].
+    pub(crate) fn parked(&self) -> Vec<(QueueId, u32)> {
+        self.engine.parked()
+    }
+
+    /// What the first work that waits on a queue waits for, with the tracker's numbers.
+    pub(crate) fn unsignaled(&self, queue: QueueId) -> Vec<Point> {
+        let back = |it: Point| Point { semaphore: SemaphoreId(self.numbers.semaphores.back(it.semaphore.0)), ..it };
+        self.engine.unsignaled(queue).into_iter().map(back).collect()
     }
 
     #[cfg(test)]

@@ -72,7 +72,7 @@ impl Teller<'_> {
         }
     }
 
-    fn from(&self) -> From {
+    pub(crate) fn from(&self) -> From {
         From { device: self.id, is_recorded: self.recording.is_some() }
     }
 

@@ -17,6 +17,7 @@ mod devices;
 mod engine;
 mod explain;
 mod names;
+mod parked;
 mod rebuild;
 mod slice;
 #[cfg(test)]

@@ -61,6 +61,11 @@ impl Validator {
         }
     }
 
+    /// Nothing more will come, as far as one knows: work that waits is told of.
+    pub fn finish(&mut self) {
+        self.tracker.listener.finish();
+    }
+
     /// What was found since the last time, in the order in which it happened.
     pub fn take(&mut self) -> Vec<Finding> {
         std::mem::take(&mut self.tracker.listener.causes.new)

@@ -218,7 +218,7 @@ impl Window {
         (before, self.kept.iter().skip(first))
     }
 
-    fn step(&self, step: u32) -> Option<&Kept> {
+    pub(crate) fn step(&self, step: u32) -> Option<&Kept> {
         self.kept.binary_search_by_key(&step, |it| it.index).ok().and_then(|it| self.kept.get(it))
     }
 }

@@ -92,7 +92,7 @@ pub(super) static IGNORED: Reasons = &[
             GetDisplayModePropertiesKHR GetDisplayPlaneCapabilities2KHR GetDisplayPlaneCapabilitiesKHR
             GetDisplayPlaneSupportedDisplaysKHR GetDrmDisplayEXT GetRandROutputDisplayEXT GetWinrtDisplayNV
             ReleaseDisplayEXT ReleaseFullScreenExclusiveModeEXT SetHdrMetadataEXT SetLocalDimmingAMD
-            SetSwapchainPresentTimingQueueSizeEXT WaitForPresent2KHR WaitForPresentKHR
+            SetSwapchainPresentTimingQueueSizeEXT
         },
     ),
     (

@@ -115,13 +115,14 @@ pub(super) static UNDERSTOOD: Takers = &[
         "Leave",
         commands! {
             CreateSwapchainKHR CreateSharedSwapchainsKHR GetSwapchainImagesKHR AcquireNextImageKHR AcquireNextImage2KHR
+            WaitForPresentKHR WaitForPresent2KHR
         },
     ),
     (
         "Swapchain",
         "Enter",
         commands! {
-            DestroySwapchainKHR
+            DestroySwapchainKHR ReleaseSwapchainImagesKHR
         },
     ),
     (
@@ -261,6 +262,15 @@ pub(super) static UNDERSTOOD: Takers = &[
         "Enter",
         commands! {
             CmdDecodeVideoKHR CmdEncodeVideoKHR
+        },
+    ),
+    (
+        "External",
+        "Leave",
+        commands! {
+            GetSemaphoreFdKHR GetSemaphoreWin32HandleKHR GetSemaphoreZirconHandleFUCHSIA ImportSemaphoreFdKHR
+            ImportSemaphoreWin32HandleKHR ImportSemaphoreZirconHandleFUCHSIA GetFenceFdKHR GetFenceWin32HandleKHR
+            ImportFenceFdKHR ImportFenceWin32HandleKHR
         },
     ),
 ];

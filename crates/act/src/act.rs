@@ -57,6 +57,15 @@ impl World<'_> {
             }
             Deed::Trace(trace) => self.trace(buffer, trace)?,
             Deed::Build(build) => self.build(buffer, build)?,
+            Deed::CopyStructure { src, dst } => {
+                let info = vk::CopyAccelerationStructureInfoKHR {
+                    src: self.structure_in(src.as_ref())?,
+                    dst: self.structure_in(dst.as_ref())?,
+                    mode: vk::CopyAccelerationStructureModeKHR::CLONE_KHR,
+                    ..vk::CopyAccelerationStructureInfoKHR::zeroed()
+                };
+                call!(self.vk, cmd_copy_acceleration_structure(buffer, Ptr::to(&info)));
+            }
             Deed::Encode { src, region } => {
                 let extent = crate::choose::image(self.script.program, *src).map_or([1; 3], |it| it.extent);
                 let picture = vk::VideoPictureResourceInfoKHR {
@@ -297,13 +306,19 @@ impl World<'_> {
         Ok(())
     }
 
+    /// An acceleration structure in a buffer of the program, or in a new one.
+    fn structure_in(&self, it: Option<&Bytes>) -> Result<vk::AccelerationStructureKHR, ActError> {
+        match it {
+            Some((buffer, bytes)) => {
+                self.structure(self.made(*buffer).buffer(), bytes.start, bytes.end - bytes.start)
+            }
+            None => self.structure(self.scratch()?, 0, SCRATCH),
+        }
+    }
+
     /// Boxes that overlap, so that their number and stride fit any size.
     fn build(&self, buffer: vk::CommandBuffer, it: &Build) -> Result<(), ActError> {
         const STRIDE: u64 = 8;
-        let (target, offset, size) = match &it.target {
-            Some((target, bytes)) => (self.made(*target).buffer(), bytes.start, bytes.end - bytes.start),
-            None => (self.scratch()?, 0, SCRATCH),
-        };
         let geometry = |(from, bytes): &Bytes| {
             let mut boxes = vk::AccelerationStructureGeometryAabbsDataKHR::zeroed();
             boxes.data.words = [self.address(self.made(*from).buffer()) + bytes.start];
@@ -323,12 +338,18 @@ impl World<'_> {
         let ranges: Vec<_> = it.inputs.iter().map(range).collect();
         let mut info = vk::AccelerationStructureBuildGeometryInfoKHR {
             type_: vk::AccelerationStructureTypeKHR::BOTTOM_LEVEL_KHR,
-            mode: vk::BuildAccelerationStructureModeKHR::BUILD_KHR,
-            dst_acceleration_structure: self.structure(target, offset, size)?,
+            mode: match it.source {
+                Some(_) => vk::BuildAccelerationStructureModeKHR::UPDATE_KHR,
+                None => vk::BuildAccelerationStructureModeKHR::BUILD_KHR,
+            },
+            dst_acceleration_structure: self.structure_in(it.target.as_ref())?,
             geometry_count: geometries.len() as u32,
             p_geometries: Ptr::to_slice(&geometries),
             ..vk::AccelerationStructureBuildGeometryInfoKHR::zeroed()
         };
+        if it.source.is_some() {
+            info.src_acceleration_structure = self.structure_in(it.source.as_ref())?;
+        }
         info.scratch_data.words = [self.address(self.scratch()?)];
         let lists = [Ptr::to_slice(&ranges)];
         call!(self.vk, cmd_build_acceleration_structures(buffer, 1, Ptr::to(&info), Ptr::to_slice(&lists)));

@@ -222,6 +222,7 @@ functions! {
         cmd_trace_rays: FnCmdTraceRaysKHR = c"vkCmdTraceRaysKHR";
         cmd_build_acceleration_structures: FnCmdBuildAccelerationStructuresKHR =
             c"vkCmdBuildAccelerationStructuresKHR";
+        cmd_copy_acceleration_structure: FnCmdCopyAccelerationStructureKHR = c"vkCmdCopyAccelerationStructureKHR";
         cmd_encode_video: FnCmdEncodeVideoKHR = c"vkCmdEncodeVideoKHR";
     }
 }

@@ -19,6 +19,7 @@ enum Kind {
     Draw,
     Trace,
     Build,
+    CopyStructure,
     Encode,
 }
 
@@ -61,6 +62,7 @@ fn of_action(program: &Program, accesses: &[Access], scene: Option<&Targets>) ->
             Kind::Draw => draw::choose(program, part, scene)?,
             Kind::Trace => vec![trace(program, part)?],
             Kind::Build => vec![build(part)?],
+            Kind::CopyStructure => vec![copy_structure(part)?],
             Kind::Encode => encode(part)?,
         });
     }
@@ -78,6 +80,7 @@ fn kind(it: &Access, is_graphics: bool) -> Result<Kind, Unable> {
         Stage::DRAW_INDIRECT if !is_graphics => Kind::Dispatch,
         Stage::RAY_TRACING_SHADER_KHR => Kind::Trace,
         Stage::ACCELERATION_STRUCTURE_BUILD_KHR => Kind::Build,
+        Stage::ACCELERATION_STRUCTURE_COPY_KHR => Kind::CopyStructure,
         Stage::VIDEO_ENCODE_KHR => Kind::Encode,
         Stage::COMMAND_PREPROCESS_EXT => return Unable::new("`state` does not follow commands of the device itself"),
         Stage::DRAW_INDIRECT
@@ -242,6 +245,7 @@ fn build(accesses: &[Access]) -> Result<Deed, Unable> {
     for it in accesses {
         match Bits(it.access) {
             Bits::ACCELERATION_STRUCTURE_WRITE_KHR if made.target.is_none() => made.target = Some(bytes(it)?),
+            Bits::ACCELERATION_STRUCTURE_READ_KHR if made.source.is_none() => made.source = Some(bytes(it)?),
             Bits::SHADER_READ => {
                 let bytes = bytes(it)?;
                 let size = bytes.1.end - bytes.1.start;
@@ -254,6 +258,21 @@ fn build(accesses: &[Access]) -> Result<Deed, Unable> {
         }
     }
     Ok(Deed::Build(made))
+}
+
+fn copy_structure(accesses: &[Access]) -> Result<Deed, Unable> {
+    let of = |wanted: Bits| -> Result<Option<Bytes>, Unable> {
+        let mut found = accesses.iter().filter(|it| it.access == wanted.0).map(bytes);
+        match (found.next(), found.next()) {
+            (one, None) => one.transpose(),
+            (_, Some(_)) => Unable::new("a copy of two acceleration structures"),
+        }
+    };
+    let (read, written) = (Bits::ACCELERATION_STRUCTURE_READ_KHR, Bits::ACCELERATION_STRUCTURE_WRITE_KHR);
+    if accesses.iter().any(|it| it.access != read.0 && it.access != written.0) {
+        return Unable::new("a copy of an acceleration structure reads and writes just that");
+    }
+    Ok(Deed::CopyStructure { src: of(read)?, dst: of(written)? })
 }
 
 /// Bytes of a box that a build reads.

@@ -48,6 +48,7 @@ pub(crate) enum Deed {
     },
     Trace(Trace),
     Build(Build),
+    CopyStructure { src: Option<Bytes>, dst: Option<Bytes> },
     Encode {
         src: ResourceId,
         region: ImageRegion,
@@ -194,5 +195,7 @@ pub(crate) struct Trace {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Build {
     pub(crate) target: Option<Bytes>,
+    /// What is updated.
+    pub(crate) source: Option<Bytes>,
     pub(crate) inputs: Vec<Bytes>,
 }

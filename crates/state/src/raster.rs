@@ -23,6 +23,8 @@ pub(crate) struct Raster {
     /// Whether an image that is bound says how densely to shade.
     pub(crate) has_rate_image: bool,
     pub(crate) colors: Vec<ColorState>,
+    /// Aspects that shaders read as input attachments in the order of fragments.
+    pub(crate) ordered: u32,
 }
 
 /// How the stencil test of one face goes.
@@ -65,6 +67,7 @@ impl Default for Raster {
             logic_op: vk::LogicOp::COPY,
             has_rate_image: false,
             colors: Vec::new(),
+            ordered: 0,
         }
     }
 }

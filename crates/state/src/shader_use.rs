@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use lavascope_abi::{AccessFlags2 as Bits, Buffer, DescriptorType};
-use lavascope_program::{Access, Area, Certainty, Origin, Region, ResourceId};
+use lavascope_abi::{AccessFlags2 as Bits, Buffer, DescriptorType, ImageAspectFlags};
+use lavascope_program::{Access, Area, Certainty, Origin, RasterOrder, Region, ResourceId};
 
 use crate::bind::{BoundSet, Kind, SetRef, State};
 use crate::descriptor::{Content, Descriptor, Set};
@@ -40,6 +40,12 @@ impl Uses {
             }
         }
     }
+
+    /// Input attachments of these aspects are read in the order of fragments.
+    pub(crate) fn order(&mut self, aspects: u32) {
+        self.fixed.iter_mut().for_each(|it| order(it, aspects));
+        self.late.iter_mut().for_each(|it| it.access.ordered = aspects);
+    }
 }
 
 /// How a descriptor is used.
@@ -56,6 +62,8 @@ struct OfDescriptor {
     offset: u64,
     /// Where input attachments are read.
     area: Option<Area>,
+    /// Aspects of them that are read in the order of fragments.
+    ordered: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +146,7 @@ impl Device {
             certainty,
             offset: dynamic_offset(bound, binding.dynamic, element),
             area,
+            ordered: 0,
         };
         match handle.filter(|_| binding.is_late) {
             Some(set) => uses.late.push(LateUse { set, access }),
@@ -198,6 +207,7 @@ impl Device {
         if let Some(set) = self.sets.get(it.set) {
             self.through(set, &it.access, &mut found);
         }
+        found.iter_mut().for_each(|own| order(own, it.access.ordered));
         found
     }
 
@@ -320,6 +330,14 @@ fn which(it: &DescriptorUse, set: &Set, numbers: &Numbers<'_>, out: &mut Out<'_>
 fn dynamic_offset(bound: &BoundSet, first: Option<u32>, element: Which) -> u64 {
     let (Some(first), Which::One(element)) = (first, element) else { return 0 };
     bound.offsets.get(first.saturating_add(element) as usize).map_or(0, |it| u64::from(*it))
+}
+
+fn order(it: &mut Access, aspects: u32) {
+    let Region::Image(region) = &it.region else { return };
+    if it.access == Bits::INPUT_ATTACHMENT_READ.0 && region.aspects & aspects != 0 {
+        let is_color = region.aspects & ImageAspectFlags::COLOR.0 != 0;
+        it.order = if is_color { RasterOrder::Color } else { RasterOrder::DepthStencil };
+    }
 }
 
 fn area_of(scene: &Scene) -> Option<Area> {

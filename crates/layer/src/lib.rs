@@ -11,6 +11,7 @@ mod macros;
 
 mod application;
 mod calls;
+mod capture;
 mod chain;
 mod deferred;
 mod device;
@@ -21,6 +22,7 @@ mod fence;
 #[rustfmt::skip]
 mod generated;
 mod hub;
+mod inline;
 mod instance;
 mod interface;
 mod library;

@@ -219,6 +219,11 @@ fn every_fault_is_found_on_the_null_driver() {
     find_all("sync-faults-null", 1, &["--sync", "--null-driver"], FAULTS.iter());
 }
 
+#[test]
+fn every_fault_is_found_inside_of_the_calls() {
+    find_all("sync-faults-inline", 1, &["--sync", "--inline", "--null-driver"], FAULTS.iter());
+}
+
 fn find_all(name: &str, driver: usize, options: &[&str], faults: impl Iterator<Item = &'static Fault>) {
     let (stage, screen) = (Stage::new(name), Screen::start());
     for fault in faults {

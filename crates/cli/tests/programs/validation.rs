@@ -5,14 +5,15 @@ use crate::faults::is_only_for_null;
 use crate::screen::Screen;
 use crate::stage::{Stage, names, samples, succeed};
 
-const LAVAPIPE: &[&str] = &["--sync"];
-const NULL: &[&str] = &["--sync", "--null-driver"];
+/// By driver: lavapipe, and the null driver; and by where hazards are looked for.
+const OPTIONS: [[&[&str]; 2]; 2] =
+    [[&["--sync"], &["--sync", "--inline"]], [&["--sync", "--null-driver"], &["--sync", "--inline", "--null-driver"]]];
 
 #[test]
 fn clean_samples_have_no_hazards() {
     let (stage, screen) = (Stage::new("sync-clean"), Screen::start());
-    for (options, argument) in [(LAVAPIPE, None), (NULL, Some("--no-check"))] {
-        for name in names() {
+    for (modes, argument) in OPTIONS.into_iter().zip([None, Some("--no-check")]) {
+        for (options, name) in modes.into_iter().flat_map(|it| names().into_iter().map(move |name| (it, name))) {
             if argument.is_none() && is_only_for_null(&name) {
                 continue;
             }
@@ -50,9 +51,11 @@ fn the_khronos_name_switches_it_on() {
 #[test]
 fn vkcube_has_no_hazards() {
     let (stage, screen) = (Stage::new("sync-vkcube"), Screen::start());
-    succeed(stage.counted(&["--sync"], "vkcube").args(["--c", "60"]).env("DISPLAY", &screen.display));
-    let report = stage.report();
-    report.assert_clean("vkcube");
-    assert_eq!(report.calls_of("vkQueuePresentKHR"), 60, "{:#}", report.0);
-    assert_eq!(report.0["processes"][0]["not_followed"].as_array().map(Vec::len), Some(0), "{:#}", report.0);
+    for options in OPTIONS[0] {
+        succeed(stage.counted(options, "vkcube").args(["--c", "60"]).env("DISPLAY", &screen.display));
+        let report = stage.report();
+        report.assert_clean("vkcube");
+        assert_eq!(report.calls_of("vkQueuePresentKHR"), 60, "{:#}", report.0);
+        assert_eq!(report.0["processes"][0]["not_followed"].as_array().map(Vec::len), Some(0), "{:#}", report.0);
+    }
 }

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use lavascope_program::{Found, HazardKind, Region};
 
-use super::Neighbors;
 use super::follow::{Want, follow};
 use super::timeline::{Happens, Moment, Timeline, Used};
+use super::{Neighbors, Role};
 
 /// Two accesses that meet: each by its moment and its place among the accesses of that moment.
 pub(super) struct Pair {
@@ -37,7 +37,9 @@ pub(super) fn pairs(timeline: &Timeline<'_>, found: &Found) -> Vec<Pair> {
         if at.1.resource != found.resource || cut(&ranges(timeline, &at), &meet).is_empty() {
             continue;
         }
-        let is_prior = |it: &Access<'_>| it.0.place == found.prior && it.1.is_write() == prior_writes;
+        // What an acquire still reads is kept as a write: nothing makes it visible either.
+        let fits = |it: &Used| it.is_write() == prior_writes || it.role == Role::Acquire;
+        let is_prior = |it: &Access<'_>| it.0.place == found.prior && fits(it.1);
         let priors: Vec<Access<'_>> = accesses(timeline).filter(|it| is_prior(it) && it.2.0 < at.2.0).collect();
         all.extend(priors.into_iter().rev().filter_map(|it| pair_of(timeline, it, at, &meet, &found.region)));
     }

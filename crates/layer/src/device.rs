@@ -98,8 +98,9 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
 
 /// Where messages about a new device wait.
 fn inbox_of(instance: &InstanceData, device: Device) -> Option<Arc<Inbox>> {
-    let slot = PROCESS.slot(HandleType::Device, device.0).filter(|_| instance.is_validated)?;
-    Some(Inbox::open(HUB.objects.id(slot)?, instance))
+    let wanted = instance.wanted?;
+    let slot = PROCESS.slot(HandleType::Device, device.0)?;
+    Some(Inbox::open(HUB.objects.id(slot)?, &instance.messages, wanted))
 }
 
 unsafe fn call_next(instance: &InstanceData, create: FnCreateDevice, params: &CreateDeviceParams) -> Result {

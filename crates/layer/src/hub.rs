@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use lavascope_settings::{Output, Settings};
+use lavascope_settings::{Output, Settings, SyncMode};
 use lavascope_stream::{Merger, Objects, Threads, Wake};
 
 use crate::fence::fence;
@@ -16,8 +16,9 @@ use crate::validation::Validation;
 
 pub(crate) static HUB: Hub = Hub::new();
 
-/// Words that may wait for the reader, in all streams together: 256 MiB.
-const WORDS_MAX: usize = 32 << 20;
+/// Words that may wait for the reader in all streams together, unless somebody says otherwise: 256 MiB.
+const WORDS_MAX: usize = 256 * WORDS_PER_MIB;
+const WORDS_PER_MIB: usize = 1 << 17;
 
 /// How much of what was counted a crash may cost.
 const TELL_EVERY: Duration = Duration::from_secs(1);
@@ -26,7 +27,7 @@ pub(crate) struct Hub {
     pub(crate) objects: Objects,
     pub(crate) threads: Threads,
     pub(crate) wake: LazyLock<Arc<Wake>>,
-    /// Who listens: [`Hub::PRINTS`] and [`Hub::READS`]. Relaxed: what a listener needs is behind locks of its own.
+    /// Who listens: [`Hub::PRINTS`], [`Hub::READS`] and [`Hub::INLINE`]. Relaxed: what a listener needs is behind locks of its own.
     listeners: AtomicU8,
     printer: Mutex<Option<Printer>>,
     reader: Mutex<Reader>,
@@ -66,7 +67,7 @@ struct Work {
     stats: Stats,
     /// None where nobody wants it, and after a bug of ours.
     validation: Option<Box<Validation>>,
-    told: Told,
+    told: Clock,
 }
 
 impl Hub {
@@ -74,6 +75,8 @@ impl Hub {
     pub(crate) const PRINTS: u8 = 1;
     /// Records go into streams, which the reader reads.
     pub(crate) const READS: u8 = 2;
+    /// Records are validated on the application's thread.
+    pub(crate) const INLINE: u8 = 4;
     /// A bug of ours: nobody listens any more.
     const BROKEN: u8 = 128;
 
@@ -143,8 +146,9 @@ impl Hub {
         if settings.stats {
             self.is_counting.store(true, Ordering::Relaxed);
         }
-        if settings.sync {
-            lock(&WORK).validation.get_or_insert_default();
+        self.wake.set_words_max((settings.sync_stream_mib as usize).saturating_mul(WORDS_PER_MIB));
+        if settings.sync && settings.sync_mode == SyncMode::Async {
+            lock(&WORK).validation.get_or_insert_with(|| Box::new(Validation::off_thread())).add_wanted(settings);
         }
         if reader.thread.is_none() {
             self.is_stopping.store(false, Ordering::Release);
@@ -155,6 +159,11 @@ impl Hub {
         }
         reader.users += 1;
         Ok(Reading(()))
+    }
+
+    /// From now on calls are validated where they are made.
+    pub(crate) fn start_inline(&self) {
+        self.listeners.fetch_or(Hub::INLINE, Ordering::Relaxed);
     }
 
     /// Whether a thread of ours reads what is recorded.
@@ -256,27 +265,31 @@ fn tell(stats: &Stats, validation: &mut Option<Box<Validation>>) {
     if HUB.is_counting.load(Ordering::Relaxed) {
         report::stats(stats);
     }
+    let (times, time) = HUB.wake.waited();
+    if times > 0 {
+        report::waited(times, time);
+    }
     if let Some(validation) = validation {
         validation.tell_counts();
     }
 }
 
 /// When the report was told last.
-struct Told {
+pub(crate) struct Clock {
     at: Instant,
     /// Records since somebody looked at the clock.
     records: u32,
 }
 
-impl Default for Told {
-    fn default() -> Told {
-        Told { at: Instant::now(), records: 0 }
+impl Default for Clock {
+    fn default() -> Clock {
+        Clock { at: Instant::now(), records: 0 }
     }
 }
 
-impl Told {
+impl Clock {
     /// After every so many records, or when there are no more of them, looks whether it is time to tell.
-    fn after_some(&mut self, tell: impl FnOnce()) {
+    pub(crate) fn after_some(&mut self, tell: impl FnOnce()) {
         self.records += 1;
         if self.records == 4096 {
             self.now(tell);

@@ -21,6 +21,7 @@ mod fence;
 #[rustfmt::skip]
 mod generated;
 mod hub;
+mod inline;
 mod instance;
 mod interface;
 mod library;

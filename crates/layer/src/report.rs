@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -50,6 +51,12 @@ pub(crate) fn finding(value: Value) -> bool {
 /// What the validation did not follow, all of it; a later line takes the place of an earlier one.
 pub(crate) fn not_followed(all: Vec<Value>) {
     say("not-followed", Value::Array(all));
+}
+
+/// How often and how long threads of the application waited for ours so far; a later line takes the place of an
+/// earlier one.
+pub(crate) fn waited(times: u64, time: Duration) {
+    say("waited", json!({ "times": times, "milliseconds": time.as_millis() as u64 }));
 }
 
 /// Whether there is a report.

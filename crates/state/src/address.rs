@@ -6,8 +6,10 @@ use lavascope_abi as vk;
 use lavascope_event::{Call, Outcome, View, Views};
 use lavascope_program::{Access, ResourceId};
 
+use crate::bind::Kind;
 use crate::device::{Device, Event};
 use crate::draw::{COUNT, DISPATCH, DRAW, DRAW_INDEXED, Draw};
+use crate::launch::Launch;
 use crate::listener::Out;
 use crate::region::{Rows, Texels, extent_of, offset_of};
 use crate::usage::{
@@ -135,7 +137,7 @@ impl Device {
             Call::CmdDispatchIndirect2KHR(it) => {
                 let address = it.p_info().map_or(0, |it| it.address_range.address);
                 let read = self.address_access(address, DISPATCH, INDIRECT_READ, out);
-                self.run(it.command_buffer, crate::bind::Kind::Compute, read.into_iter().collect(), out);
+                self.run(it.command_buffer, Kind::Compute, read.into_iter().collect(), &Launch::Unknown, out);
                 return true;
             }
             _ => return false,
@@ -159,7 +161,7 @@ impl Device {
         (start < *end).then(|| (*resource, start..start.saturating_add(size).min(*end)))
     }
 
-    fn known_at(&self, address: u64, size: u64, out: &mut Out<'_>) -> Option<(ResourceId, Range<u64>)> {
+    pub(crate) fn known_at(&self, address: u64, size: u64, out: &mut Out<'_>) -> Option<(ResourceId, Range<u64>)> {
         let found = self.at_address(address, size);
         if found.is_none() && address != 0 && size != 0 {
             out.missing("an address that nobody asked for");

@@ -11,6 +11,7 @@ use lavascope_program::ResourceId;
 use crate::descriptor::{Set, Write, by_template};
 use crate::device::{Device, Event};
 use crate::listener::Out;
+use crate::numbers::PushConstants;
 use crate::pipeline::Pipeline;
 use crate::raster::{Dynamic, Raster};
 use crate::rendering::{Open, Scene};
@@ -26,6 +27,7 @@ pub(crate) struct State {
     /// What commands have set; pipelines say what of it counts.
     pub(crate) raster: Raster,
     pub(crate) vertex: VertexInput,
+    pub(crate) pushed: PushConstants,
     /// The locations that color attachments are known to the shader by.
     pub(crate) locations: Option<Vec<u32>>,
     /// Buffers that transform feedback goes to, while it is active.
@@ -70,8 +72,10 @@ const SETS_MAX: u32 = 256;
 
 impl State {
     /// Forgets what is bound: after other command buffers were executed nothing of it is defined.
-    pub(crate) fn forget(&mut self) {
-        *self = State { open: self.open.take(), scene: std::mem::take(&mut self.scene), ..State::default() };
+    /// Gives what was bound.
+    pub(crate) fn forget(&mut self) -> State {
+        let kept = State { open: self.open.take(), scene: std::mem::take(&mut self.scene), ..State::default() };
+        std::mem::replace(self, kept)
     }
 
     pub(crate) fn point(&self, kind: Kind) -> &Point {
@@ -155,6 +159,17 @@ impl Device {
                 let Some(info) = it.p_push_descriptor_set_with_template_info() else { return true };
                 let writes = by_template(info, info.p_data);
                 self.push_by(it.command_buffer, info.descriptor_update_template, info.layout, info.set, writes, out);
+            }
+            Call::CmdPushConstants(it) => {
+                if let Some(own) = self.recording(it.command_buffer) {
+                    own.state.pushed.write(it.offset, it.p_values());
+                }
+            }
+            Call::CmdPushConstants2(it) => {
+                let Some(info) = it.p_push_constants_info() else { return true };
+                if let Some(own) = self.recording(it.command_buffer) {
+                    own.state.pushed.write(info.offset, info.p_values());
+                }
             }
             _ => return self.bind_buffers(event.call, out),
         }

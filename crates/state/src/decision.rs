@@ -49,6 +49,7 @@ pub enum Family {
     Address,
     HostCopy,
     Video,
+    External,
 }
 
 /// The verdict on a command.

@@ -22,6 +22,8 @@ pub(crate) struct SetLayout {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Binding {
     pub(crate) count: u32,
+    /// Bytes of an inline uniform block.
+    block: u32,
     /// May change until the submission.
     pub(crate) is_late: bool,
     is_variable: bool,
@@ -34,6 +36,8 @@ pub(crate) struct Binding {
 pub(crate) struct Set {
     pub(crate) layout: Arc<SetLayout>,
     pub(crate) descriptors: BTreeMap<u32, Vec<Option<Descriptor>>>,
+    /// The contents of inline uniform blocks.
+    pub(crate) blocks: BTreeMap<u32, Vec<u8>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,16 +50,17 @@ pub(crate) struct Descriptor {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Content {
     Buffer { buffer: u64, offset: u64, range: u64 },
-    ImageView(u64),
+    ImageView { view: u64, layout: i32 },
     BufferView(u64),
     AccelerationStructure(u64),
 }
 
-/// New contents for consecutive descriptors.
+/// New contents for consecutive descriptors, or for the bytes of a block.
 pub(crate) struct Write {
     binding: u32,
     element: u32,
     descriptors: Vec<Option<Descriptor>>,
+    bytes: Vec<u8>,
 }
 
 #[derive(Default)]
@@ -65,6 +70,8 @@ pub(crate) struct DescriptorPool {
 
 /// A binding has at most so many descriptors that we follow; a record may say anything.
 const COUNT_MAX: u32 = 1 << 20;
+/// More bytes than any device has in an inline uniform block.
+const BLOCK_MAX: u32 = 1 << 16;
 
 impl Device {
     pub(crate) fn descriptors(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
@@ -166,9 +173,12 @@ impl Device {
             out.missing("a descriptor set that nobody allocated");
             return;
         };
-        let places = src.places(it.src_binding, it.src_array_element).take(it.descriptor_count as usize);
+        let count = it.descriptor_count as usize;
+        let places = src.places(it.src_binding, it.src_array_element).take(count);
         let descriptors = places.map(|(binding, element)| src.get(binding, element)).collect();
-        let write = Write { binding: it.dst_binding, element: it.dst_array_element, descriptors };
+        let block = src.blocks.get(&it.src_binding).and_then(|all| all.get(it.src_array_element as usize..));
+        let bytes = block.map_or(Vec::new(), |all| all[..count.min(all.len())].to_vec());
+        let write = Write { binding: it.dst_binding, element: it.dst_array_element, descriptors, bytes };
         self.update(it.dst_set.0, &[write], out);
     }
 }
@@ -184,13 +194,14 @@ impl SetLayout {
             let flags = flags.get(at).map_or(0, |it| it.0);
             let is_dynamic = [DescriptorType::UNIFORM_BUFFER_DYNAMIC, DescriptorType::STORAGE_BUFFER_DYNAMIC]
                 .contains(&it.descriptor_type);
-            let count = match it.descriptor_type {
+            let (count, block) = match it.descriptor_type {
                 // Bytes, in no memory that others use.
-                DescriptorType::INLINE_UNIFORM_BLOCK => 0,
-                _ => it.descriptor_count.min(COUNT_MAX),
+                DescriptorType::INLINE_UNIFORM_BLOCK => (0, it.descriptor_count.min(BLOCK_MAX)),
+                _ => (it.descriptor_count.min(COUNT_MAX), 0),
             };
             let binding = Binding {
                 count,
+                block,
                 is_late: flags & DescriptorBindingFlags::UPDATE_AFTER_BIND.0 != 0,
                 is_variable: flags & DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT.0 != 0,
                 dynamic: is_dynamic.then_some(layout.dynamic_count),
@@ -212,7 +223,9 @@ impl Set {
         };
         let descriptors =
             layout.bindings.iter().map(|(number, it)| (*number, vec![None; count(it) as usize])).collect();
-        Set { layout, descriptors }
+        let blocks = layout.bindings.iter().filter(|it| it.1.block > 0);
+        let blocks = blocks.map(|(number, it)| (*number, vec![0; it.block as usize])).collect();
+        Set { layout, descriptors, blocks }
     }
 
     pub(crate) fn get(&self, binding: u32, element: u32) -> Option<Descriptor> {
@@ -220,6 +233,10 @@ impl Set {
     }
 
     pub(crate) fn write(&mut self, write: &Write) {
+        let block = self.blocks.get_mut(&write.binding).and_then(|all| all.get_mut(write.element as usize..));
+        for (slot, byte) in block.unwrap_or_default().iter_mut().zip(&write.bytes) {
+            *slot = *byte;
+        }
         let places: Vec<(u32, u32)> = self.places(write.binding, write.element).take(write.descriptors.len()).collect();
         for ((binding, element), descriptor) in places.into_iter().zip(&write.descriptors) {
             let slot = self.descriptors.get_mut(&binding).and_then(|it| it.get_mut(element as usize));
@@ -255,7 +272,9 @@ impl Write {
             },
             Some(Kind::Number | Kind::Bytes) | None => Vec::new(),
         };
-        Write { binding: it.dst_binding, element: it.dst_array_element, descriptors }
+        let block = it.chained::<vk::WriteDescriptorSetInlineUniformBlock>();
+        let bytes = block.map_or(Vec::new(), |it| it.p_data().to_vec());
+        Write { binding: it.dst_binding, element: it.dst_array_element, descriptors, bytes }
     }
 
     pub(crate) fn all(writes: Views<'_, vk::WriteDescriptorSet>) -> Vec<Write> {
@@ -285,8 +304,12 @@ pub(crate) fn by_template<T: vk::Structure>(view: View<'_, T>, data: vk::Ptr<vk:
             }
             Kind::Number | Kind::Bytes => Vec::new(),
         };
+        let bytes = match kind {
+            Kind::Bytes => view.values(vk::Ptr::<u8>::new(first), count).to_vec(),
+            _ => Vec::new(),
+        };
         cursor += template::dense_size(&entry).unwrap_or(0);
-        writes.push(Write { binding: entry.dst_binding, element: entry.dst_array_element, descriptors });
+        writes.push(Write { binding: entry.dst_binding, element: entry.dst_array_element, descriptors, bytes });
     }
     Some(writes)
 }
@@ -298,7 +321,8 @@ fn of_buffer(ty: DescriptorType, it: &vk::DescriptorBufferInfo) -> Option<Descri
 
 fn of_image(ty: DescriptorType, it: &vk::DescriptorImageInfo) -> Option<Descriptor> {
     let has_image = ty != DescriptorType::SAMPLER && it.image_view.0 != 0;
-    has_image.then_some(Descriptor { ty, content: Content::ImageView(it.image_view.0) })
+    let content = Content::ImageView { view: it.image_view.0, layout: it.image_layout.0 };
+    has_image.then_some(Descriptor { ty, content })
 }
 
 fn of_handle(ty: DescriptorType, handle: u64) -> Option<Descriptor> {

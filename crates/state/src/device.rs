@@ -1,15 +1,16 @@
 //! A device, and all that was made from it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use lavascope_abi as vk;
 use lavascope_abi::{HandleType, ObjectId};
 use lavascope_event::{Call, Outcome};
-use lavascope_program::{EventId, FenceId, Queue, QueueId, ResourceId};
+use lavascope_program::{EventId, FenceId, Queue, QueueId, ResourceId, SemaphoreId};
 
 use crate::command_buffer::{Pool, Recording};
 use crate::descriptor::{DescriptorPool, Set, SetLayout};
+use crate::external::External;
 use crate::image::{Buffer, BufferView, Image, ImageView};
 use crate::memory::Memory;
 use crate::pipeline::Pipeline;
@@ -42,6 +43,9 @@ pub(crate) struct Device {
     pub(crate) command_buffers: Slab<Recording>,
     pub(crate) semaphores: Slab<Semaphore>,
     pub(crate) fences: Slab<FenceId>,
+    /// What others share of them.
+    pub(crate) externals: HashMap<SemaphoreId, External>,
+    pub(crate) foreign_fences: HashSet<FenceId>,
     pub(crate) events: Slab<EventId>,
     pub(crate) swapchains: Slab<Swapchain>,
     pub(crate) passes: Slab<Arc<Pass>>,
@@ -57,6 +61,7 @@ pub(crate) struct Device {
     pub(crate) templates: Slab<vk::PipelineBindPoint>,
     pub(crate) query_pools: Slab<QueryPool>,
     pub(crate) structures: Slab<Structure>,
+    pub(crate) structure_addresses: HashMap<u64, u64>,
     /// Buffers whose device address is known: resource and size by address.
     pub(crate) addresses: BTreeMap<u64, (ResourceId, u64)>,
     /// Command buffers that came and went during this call.

@@ -7,6 +7,7 @@ use lavascope_program::Access;
 use crate::attachment::{self, Touch};
 use crate::bind::{Kind, State};
 use crate::device::{Device, Event};
+use crate::launch::Launch;
 use crate::listener::Out;
 use crate::pipeline::Pipeline;
 use crate::raster::Dynamic;
@@ -23,6 +24,8 @@ pub(crate) struct Draw {
     /// What it reads besides: parameters in buffers.
     reads: Vec<Access>,
     has_vertices: bool,
+    /// Workgroups of mesh or task shaders.
+    groups: Option<[u32; 3]>,
 }
 
 /// Bytes of indirect parameters.
@@ -36,7 +39,7 @@ const STRUCTURES_MAX: u32 = 256;
 
 impl Draw {
     fn new(vertices: Taken, instances: Taken) -> Draw {
-        Draw { vertices, instances, indices: None, reads: Vec::new(), has_vertices: true }
+        Draw { vertices, instances, indices: None, reads: Vec::new(), has_vertices: true, groups: None }
     }
 
     fn indexed(indices: Taken, instances: Taken) -> Draw {
@@ -61,9 +64,24 @@ impl Draw {
         Draw { has_vertices: false, ..Draw::indirect(reads) }
     }
 
+    fn tasks(groups: [u32; 3]) -> Draw {
+        Draw { groups: Some(groups), ..Draw::mesh(Vec::new()) }
+    }
+
     fn is_nothing(&self) -> bool {
         let nothing = self.indices.as_ref().unwrap_or(&self.vertices).is_nothing() || self.instances.is_nothing();
-        nothing && self.has_vertices
+        nothing && self.has_vertices || self.groups.is_some_and(|it| it.contains(&0))
+    }
+
+    fn launch(&self) -> Launch {
+        match self.groups {
+            Some(groups) => Launch::groups([0; 3], groups),
+            None if !self.has_vertices => Launch::Unknown,
+            None => Launch::Vertices {
+                vertices: self.vertices.known().filter(|_| self.indices.is_none()),
+                instances: self.instances.known(),
+            },
+        }
     }
 }
 
@@ -116,7 +134,13 @@ impl Device {
 
     fn mesh_draws(&mut self, call: Call<'_>, out: &mut Out<'_>) -> bool {
         let (buffer, draw) = match call {
-            Call::CmdDrawMeshTasksEXT(it) => (it.command_buffer, Draw::mesh(Vec::new())),
+            Call::CmdDrawMeshTasksEXT(it) => {
+                (it.command_buffer, Draw::tasks([it.group_count_x, it.group_count_y, it.group_count_z]))
+            }
+            // Its first task counts as the number of a workgroup does.
+            Call::CmdDrawMeshTasksNV(it) if it.first_task == 0 => {
+                (it.command_buffer, Draw::tasks([it.task_count, 1, 1]))
+            }
             Call::CmdDrawMeshTasksNV(it) => (it.command_buffer, Draw::mesh(Vec::new())),
             Call::CmdDrawMeshTasksIndirectEXT(it) => {
                 let reads = self.structures(it.buffer, it.offset, it.draw_count, it.stride, DISPATCH, out);
@@ -142,38 +166,45 @@ impl Device {
         match call {
             Call::CmdDispatch(it) => {
                 let groups = [it.group_count_x, it.group_count_y, it.group_count_z];
-                self.dispatch(it.command_buffer, groups, Vec::new(), out);
+                self.dispatch(it.command_buffer, [0; 3], groups, out);
             }
             Call::CmdDispatchBase(it) => {
                 let groups = [it.group_count_x, it.group_count_y, it.group_count_z];
-                self.dispatch(it.command_buffer, groups, Vec::new(), out);
+                self.dispatch(it.command_buffer, [it.base_group_x, it.base_group_y, it.base_group_z], groups, out);
             }
             Call::CmdDispatchIndirect(it) => {
                 let read = self.buffer_access(it.buffer, it.offset, DISPATCH, INDIRECT_READ, out);
-                self.dispatch(it.command_buffer, [1; 3], read.into_iter().collect(), out);
+                self.run(it.command_buffer, Kind::Compute, read.into_iter().collect(), &Launch::Unknown, out);
             }
             _ => return false,
         }
         true
     }
 
-    fn dispatch(&mut self, buffer: vk::CommandBuffer, groups: [u32; 3], reads: Vec<Access>, out: &mut Out<'_>) {
+    fn dispatch(&mut self, buffer: vk::CommandBuffer, first: [u32; 3], groups: [u32; 3], out: &mut Out<'_>) {
         if groups.contains(&0) {
             self.act(buffer, Vec::new(), out);
             return;
         }
-        self.run(buffer, Kind::Compute, reads, out);
+        self.run(buffer, Kind::Compute, Vec::new(), &Launch::groups(first, groups), out);
     }
 
     /// Runs the shaders of a pipeline that draws nothing.
-    pub(crate) fn run(&mut self, buffer: vk::CommandBuffer, kind: Kind, mut fixed: Vec<Access>, out: &mut Out<'_>) {
+    pub(crate) fn run(
+        &mut self,
+        buffer: vk::CommandBuffer,
+        kind: Kind,
+        mut fixed: Vec<Access>,
+        launch: &Launch,
+        out: &mut Out<'_>,
+    ) {
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
         let mut late = Vec::new();
         match own.state.point(kind).pipeline.clone() {
             Some(pipeline) => {
-                let (found, others) = self.shader_uses(&own.state, kind, &pipeline.shaders, out);
-                fixed.extend(found);
-                late = others;
+                let uses = self.shader_uses(&own.state, kind, &pipeline.shaders, launch, out);
+                fixed.extend(uses.fixed);
+                late = uses.late;
             }
             None => out.missing("no pipeline that is known"),
         }
@@ -205,18 +236,18 @@ impl Device {
         if draw.has_vertices {
             fixed.extend(vertices_read(state, pipeline, draw));
             if let (Some(indices), Some(bound)) = (&draw.indices, &state.indices) {
-                fixed.extend(bound.access(indices));
+                fixed.extend(bound.accesses(indices));
             }
         }
-        let (found, late) = self.shader_uses(state, Kind::Graphics, &pipeline.shaders, out);
-        fixed.extend(found);
+        let uses = self.shader_uses(state, Kind::Graphics, &pipeline.shaders, &draw.launch(), out);
+        fixed.extend(uses.fixed);
         if state.is_feeding_back {
             fixed.extend(state.feedback.values().map(|it| FEEDBACK_WRITE.on_bytes(it.0, it.1.clone())));
         }
         let raster = pipeline.raster.with(pipeline.dynamic, &state.raster);
         let colors = state.scene.colors();
         let touches = attachment::of_draw(&raster, &pipeline.shaders, state.locations.as_deref(), colors);
-        (fixed, touches, late)
+        (fixed, touches, uses.late)
     }
 
     /// Indirect parameters, one structure behind the other.
@@ -252,23 +283,13 @@ fn vertices_read(state: &State, pipeline: &Pipeline, draw: &Draw) -> Vec<Access>
     input.accesses(&state.vertices, strides, inputs, &draw.vertices, &draw.instances)
 }
 
-/// Several draws in one: the parts that they take lie somewhere between the first and the last.
+/// Several draws in one.
 fn draw_multi(it: View<'_, vk::CmdDrawMultiEXTParams>) -> Draw {
-    let mut vertices: Option<std::ops::Range<u64>> = None;
-    for it in it.p_vertex_info().iter().filter(|it| it.vertex_count > 0) {
-        let part = u64::from(it.first_vertex)..u64::from(it.first_vertex) + u64::from(it.vertex_count);
-        vertices = Some(vertices.map_or(part.clone(), |all| all.start.min(part.start)..all.end.max(part.end)));
-    }
-    let instances = Taken::part(it.first_instance, it.instance_count);
-    Draw::new(Taken::Part(vertices.unwrap_or(0..0)), instances)
+    let vertices = Taken::of_many(it.p_vertex_info().iter().map(|it| (it.first_vertex, it.vertex_count)));
+    Draw::new(vertices, Taken::part(it.first_instance, it.instance_count))
 }
 
 fn draw_multi_indexed(it: View<'_, vk::CmdDrawMultiIndexedEXTParams>) -> Draw {
-    let mut indices: Option<std::ops::Range<u64>> = None;
-    for it in it.p_index_info().iter().filter(|it| it.index_count > 0) {
-        let part = u64::from(it.first_index)..u64::from(it.first_index) + u64::from(it.index_count);
-        indices = Some(indices.map_or(part.clone(), |all| all.start.min(part.start)..all.end.max(part.end)));
-    }
-    let instances = Taken::part(it.first_instance, it.instance_count);
-    Draw::indexed(Taken::Part(indices.unwrap_or(0..0)), instances)
+    let indices = Taken::of_many(it.p_index_info().iter().map(|it| (it.first_index, it.index_count)));
+    Draw::indexed(indices, Taken::part(it.first_instance, it.instance_count))
 }

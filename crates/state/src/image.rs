@@ -13,6 +13,7 @@ use crate::region;
 
 pub(crate) struct Buffer {
     pub(crate) size: u64,
+    pub(crate) is_sparse: bool,
     /// One queue family owns each part of it.
     pub(crate) is_exclusive: bool,
     /// Once it has memory.
@@ -30,6 +31,10 @@ pub(crate) struct Image {
     pub(crate) resource: Option<ResourceId>,
     pub(crate) memory: u64,
     pub(crate) is_disjoint: bool,
+    pub(crate) is_sparse: bool,
+    /// Texels of a sparse block, and its bytes, once somebody asked.
+    pub(crate) granularity: Option<[u32; 3]>,
+    pub(crate) block_size: Option<u64>,
     /// One queue family owns each part of it.
     pub(crate) is_exclusive: bool,
 }
@@ -103,13 +108,14 @@ impl Device {
         }
         let mut buffer = Buffer {
             size: info.size,
+            is_sparse: info.flags.0 & vk::BufferCreateFlags::SPARSE_BINDING.0 != 0,
             is_exclusive: info.sharing_mode == vk::SharingMode::EXCLUSIVE,
             resource: None,
             memory: 0,
             address: None,
         };
-        if info.flags.0 & vk::BufferCreateFlags::SPARSE_BINDING.0 != 0 {
-            out.missing("memory that sparse resources share with others is not followed");
+        // What is sparse is there before it has memory.
+        if buffer.is_sparse {
             buffer.resource = Some(self.add_resource(handle, &buffer.with(None), out));
         }
         self.buffers.insert(handle, buffer);
@@ -132,14 +138,16 @@ impl Device {
             resource: None,
             memory: 0,
             is_disjoint: has(vk::ImageCreateFlags::DISJOINT),
+            is_sparse: has(vk::ImageCreateFlags::SPARSE_BINDING),
+            granularity: None,
+            block_size: None,
             is_exclusive: info.sharing_mode == vk::SharingMode::EXCLUSIVE,
         };
         if !is_sane(&image.info) {
             out.missing(TOO_LARGE);
             return;
         }
-        if has(vk::ImageCreateFlags::SPARSE_BINDING) {
-            out.missing("memory that sparse resources share with others is not followed");
+        if image.is_sparse {
             image.resource = Some(self.add_resource(handle, &image.with(None), out));
         }
         self.images.insert(handle, image);
@@ -196,7 +204,7 @@ impl Buffer {
     /// What it is, with its memory.
     pub(crate) fn with(&self, binding: Option<Binding>) -> Resource {
         let resource = Resource::new(ResourceKind::Buffer { size: self.size }, binding);
-        Resource { is_exclusive: self.is_exclusive, ..resource }
+        Resource { is_exclusive: self.is_exclusive, is_sparse: self.is_sparse, ..resource }
     }
 }
 
@@ -204,6 +212,6 @@ impl Image {
     /// What it is, with its memory.
     pub(crate) fn with(&self, binding: Option<Binding>) -> Resource {
         let resource = Resource::new(ResourceKind::Image(self.info.clone()), binding);
-        Resource { is_exclusive: self.is_exclusive, ..resource }
+        Resource { is_exclusive: self.is_exclusive, is_sparse: self.is_sparse, ..resource }
     }
 }

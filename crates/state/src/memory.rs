@@ -10,7 +10,7 @@ use crate::device::{Device, Event};
 use crate::format;
 use crate::image::SIZE_MAX;
 use crate::listener::{Out, object};
-use crate::region;
+use crate::region::{self, extent_of};
 
 pub(crate) struct Memory {
     id: MemoryId,
@@ -57,14 +57,37 @@ impl Device {
                     self.bind_image_by(info, out);
                 }
             }
+            _ => return self.requirements(event) || self.mapping(event, out),
+        }
+        true
+    }
+
+    /// What images need, and what their sparse blocks are.
+    fn requirements(&mut self, event: Event<'_>) -> bool {
+        match (event.call, event.outcome) {
             (Call::GetImageMemoryRequirements(it), Some(Outcome::GetImageMemoryRequirements(done))) => {
-                self.set_image_size(it.image.0, done.p_memory_requirements().map(|it| it.size));
+                if let (Some(image), Some(it)) = (self.images.get_mut(it.image.0), done.p_memory_requirements()) {
+                    (image.size, image.block_size) = (Some(it.size), Some(it.alignment));
+                }
             }
             (Call::GetImageMemoryRequirements2(it), Some(Outcome::GetImageMemoryRequirements2(done))) => {
-                let image = it.p_info().map_or(0, |it| it.image.0);
-                self.set_image_size(image, done.p_memory_requirements().map(|it| it.memory_requirements.size));
+                let image = self.images.get_mut(it.p_info().map_or(0, |it| it.image.0));
+                if let (Some(image), Some(it)) = (image, done.p_memory_requirements()) {
+                    let it = &it.memory_requirements;
+                    (image.size, image.block_size) = (Some(it.size), Some(it.alignment));
+                }
             }
-            _ => return self.mapping(event, out),
+            (Call::GetImageSparseMemoryRequirements(it), Some(Outcome::GetImageSparseMemoryRequirements(done))) => {
+                let first = done.p_sparse_memory_requirements().iter().next();
+                let granularity = first.map(|it| extent_of(it.format_properties.image_granularity));
+                self.set_granularity(it.image.0, granularity);
+            }
+            (Call::GetImageSparseMemoryRequirements2(it), Some(Outcome::GetImageSparseMemoryRequirements2(done))) => {
+                let first = done.p_sparse_memory_requirements().iter().next();
+                let granularity = first.map(|it| extent_of(it.memory_requirements.format_properties.image_granularity));
+                self.set_granularity(it.p_info().map_or(0, |it| it.image.0), granularity);
+            }
+            _ => return false,
         }
         true
     }
@@ -151,7 +174,7 @@ impl Device {
     }
 
     /// Where something lies, if that is inside of the memory.
-    fn binding(&self, memory: u64, offset: u64, size: u64, out: &mut Out<'_>) -> Option<Binding> {
+    pub(crate) fn binding(&self, memory: u64, offset: u64, size: u64, out: &mut Out<'_>) -> Option<Binding> {
         let own = self.memories.get(memory);
         let is_inside = |it: &&Memory| offset.checked_add(size).is_some_and(|end| end <= it.size.min(SIZE_MAX));
         let Some(own) = own.filter(is_inside) else {
@@ -181,9 +204,9 @@ impl Device {
         out.step(Step::Destroy(resource));
     }
 
-    fn set_image_size(&mut self, handle: u64, size: Option<u64>) {
+    fn set_granularity(&mut self, handle: u64, granularity: Option<[u32; 3]>) {
         if let Some(image) = self.images.get_mut(handle) {
-            image.size = size.or(image.size);
+            image.granularity = granularity.or(image.granularity);
         }
     }
 

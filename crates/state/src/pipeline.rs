@@ -150,8 +150,10 @@ fn reflect(
     }
     let entry_point = name.and_then(|it| it.to_str().ok()).unwrap_or("main");
     let interface = out.reflect.reflect(&ShaderCode { words, entry_point, stage, constants });
-    if interface.is_none() {
-        out.missing("what a shader accesses");
+    match &interface {
+        None => out.missing("what a shader accesses"),
+        Some(it) if it.is_partial => out.missing("some of what a shader accesses: it could not be followed to the end"),
+        Some(_) => {}
     }
     Shader { stage, interface: interface.map(Arc::new) }
 }

@@ -4,11 +4,12 @@ use std::ops::Range;
 
 use lavascope_abi as vk;
 use lavascope_event::{Call, Outcome, View};
-use lavascope_program::{Access, ResourceId};
+use lavascope_program::{Access, Origin, ResourceId};
 
 use crate::bind::Kind;
 use crate::device::{Device, Event};
 use crate::format;
+use crate::launch::Launch;
 use crate::listener::Out;
 use crate::usage::{
     BINDING_TABLE_READ, BUILD_INPUT_READ, BUILD_RANGES_READ, BUILD_READ, BUILD_WRITE, INDIRECT_READ,
@@ -21,6 +22,7 @@ use crate::vertex::index_size;
 pub(crate) struct Structure {
     pub(crate) resource: ResourceId,
     pub(crate) bytes: Range<u64>,
+    address: Option<u64>,
 }
 
 /// Bytes of what builds read.
@@ -48,7 +50,19 @@ impl Device {
                 }
             }
             (Call::DestroyAccelerationStructureKHR(it), None) => {
-                self.structures.remove(it.acceleration_structure.0);
+                if let Some(address) = self.structures.remove(it.acceleration_structure.0).and_then(|it| it.address) {
+                    self.structure_addresses.remove(&address);
+                }
+            }
+            (
+                Call::GetAccelerationStructureDeviceAddressKHR(it),
+                Some(Outcome::GetAccelerationStructureDeviceAddressKHR(done)),
+            ) => {
+                let handle = it.p_info().map_or(0, |it| it.acceleration_structure.0);
+                if let Some(own) = self.structures.get_mut(handle) {
+                    own.address = Some(done.result);
+                    self.structure_addresses.insert(done.result, handle);
+                }
             }
             (Call::CmdBuildAccelerationStructuresKHR(it), None) => self.build(it, out),
             (Call::CmdBuildAccelerationStructuresIndirectKHR(it), None) => self.build_indirect(it, out),
@@ -73,7 +87,8 @@ impl Device {
                     it.p_callable_shader_binding_table(),
                 ];
                 let reads = self.tables(tables, out);
-                self.run(it.command_buffer, Kind::RayTracing, reads, out);
+                let launch = Launch::Rays([it.width, it.height, it.depth]);
+                self.run(it.command_buffer, Kind::RayTracing, reads, &launch, out);
             }
             Call::CmdTraceRaysIndirectKHR(it) => {
                 let tables = [
@@ -84,12 +99,12 @@ impl Device {
                 ];
                 let mut reads = self.tables(tables, out);
                 reads.extend(self.address_access(it.indirect_device_address, TRACE, INDIRECT_READ, out));
-                self.run(it.command_buffer, Kind::RayTracing, reads, out);
+                self.run(it.command_buffer, Kind::RayTracing, reads, &Launch::Unknown, out);
             }
             Call::CmdTraceRaysIndirect2KHR(it) => {
                 out.missing("shader binding tables that memory names");
                 let read = self.address_access(it.indirect_device_address, TRACE_2, INDIRECT_READ, out);
-                self.run(it.command_buffer, Kind::RayTracing, read.into_iter().collect(), out);
+                self.run(it.command_buffer, Kind::RayTracing, read.into_iter().collect(), &Launch::Unknown, out);
             }
             _ => return false,
         }
@@ -98,9 +113,14 @@ impl Device {
 
     fn add_structure(&mut self, handle: u64, part: Option<(ResourceId, Range<u64>)>, out: &mut Out<'_>) {
         match part {
-            Some((resource, bytes)) => self.structures.insert(handle, Structure { resource, bytes }),
+            Some((resource, bytes)) => self.structures.insert(handle, Structure { resource, bytes, address: None }),
             None => out.missing("a buffer whose memory is not known"),
         }
+    }
+
+    /// The acceleration structure that has an address.
+    pub(crate) fn structure_at(&self, address: u64) -> Option<&Structure> {
+        self.structures.get(*self.structure_addresses.get(&address)?)
     }
 
     fn tables(
@@ -114,7 +134,7 @@ impl Device {
 
     fn of_structure(&self, handle: vk::AccelerationStructureKHR, usage: Usage, out: &mut Out<'_>) -> Vec<Access> {
         match self.structures.get(handle.0) {
-            Some(it) => vec![usage.on_bytes(it.resource, it.bytes.clone())],
+            Some(it) => vec![usage.on_bytes(it.resource, it.bytes.clone()).of(Origin::ACCELERATION_STRUCTURE)],
             None => {
                 out.missing("an acceleration structure that nobody created");
                 Vec::new()

@@ -10,11 +10,13 @@ use lavascope_program::{
 };
 
 use crate::attachment::{self, Targets};
+use crate::bind::State;
 use crate::device::{Device, Event};
 use crate::image::ImageView;
 use crate::listener::Out;
 use crate::region::area_of;
 use crate::render_pass::{Pass, Slots, load_op, store_op};
+use crate::undo::Undo;
 
 /// A render pass instance that is open in a command buffer.
 #[derive(Debug)]
@@ -102,8 +104,8 @@ impl Device {
         self.record(buffer, Command::BeginRenderPass { pass: id, views: told, area }, out);
         let Some(own) = self.recording(buffer) else { return };
         let open = Open { pass, views, area, subpass: 0 };
-        own.state.scene = Scene::Known(Box::new(open.targets()));
-        own.state.open = Some(open);
+        let scene = Scene::Known(Box::new(open.targets()));
+        own.undo = own.state.render(Some(open), scene);
     }
 
     /// A view as an attachment.
@@ -121,6 +123,7 @@ impl Device {
     fn next_subpass(&mut self, buffer: vk::CommandBuffer, out: &mut Out<'_>) {
         self.record(buffer, Command::NextSubpass, out);
         let Some(own) = self.recording(buffer) else { return };
+        own.undo = Undo::NextSubpass;
         if let Some(open) = &mut own.state.open {
             open.subpass += 1;
             own.state.scene = Scene::Known(Box::new(open.targets()));
@@ -130,7 +133,7 @@ impl Device {
     fn end_pass(&mut self, buffer: vk::CommandBuffer, out: &mut Out<'_>) {
         self.record(buffer, Command::EndRenderPass, out);
         if let Some(own) = self.recording(buffer) {
-            (own.state.open, own.state.scene) = (None, Scene::None);
+            own.undo = own.state.render(None, Scene::None);
         }
     }
 
@@ -171,7 +174,7 @@ impl Device {
         };
         self.record(buffer, Command::BeginRendering(rendering), out);
         if let Some(own) = self.recording(buffer) {
-            own.state.scene = Scene::Known(Box::new(targets));
+            own.undo = own.state.render(None, Scene::Known(Box::new(targets)));
         }
     }
 
@@ -197,7 +200,7 @@ impl Device {
     fn end_rendering(&mut self, buffer: vk::CommandBuffer, out: &mut Out<'_>) {
         self.record(buffer, Command::EndRendering, out);
         if let Some(own) = self.recording(buffer) {
-            own.state.scene = Scene::None;
+            own.undo = own.state.render(None, Scene::None);
         }
     }
 
@@ -222,6 +225,22 @@ impl Device {
             (None, None) => return Scene::None,
         };
         Scene::Inherited { colors }
+    }
+}
+
+impl State {
+    /// Rendering begins or ends. Gives what there was before.
+    fn render(&mut self, open: Option<Open>, scene: Scene) -> Undo {
+        let open = std::mem::replace(&mut self.open, open);
+        Undo::Scene { open, scene: std::mem::replace(&mut self.scene, scene) }
+    }
+
+    /// The subpass before this one is the current one again.
+    pub(crate) fn last_subpass(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.subpass = open.subpass.saturating_sub(1);
+            self.scene = Scene::Known(Box::new(open.targets()));
+        }
     }
 }
 

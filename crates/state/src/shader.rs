@@ -5,11 +5,16 @@ use std::sync::Arc;
 
 use lavascope_abi::{PipelineStageFlags2 as Stage, ShaderStageFlagBits};
 use lavascope_program::Certainty;
+use lavascope_spirv::{Each, Place};
 
 /// What a shader accesses, seen from outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShaderInterface {
     pub descriptors: Vec<DescriptorUse>,
+    /// Memory that it reaches by addresses, which no descriptor names.
+    pub addresses: Vec<AddressUse>,
+    /// Invocations of a workgroup, each way; none for stages that have no workgroups.
+    pub workgroup_size: Option<[u32; 3]>,
     /// `EarlyFragmentTests` is an execution mode of the entry point.
     pub has_early_tests: bool,
     /// Locations of color outputs that are written, as bits.
@@ -18,8 +23,8 @@ pub struct ShaderInterface {
     pub inputs: u64,
     /// Whether it may choose a layer to draw to.
     pub writes_layer: bool,
-    /// Whether it reaches memory by addresses, which no descriptor names.
-    pub uses_addresses: bool,
+    /// Whether there may be accesses that are not in the lists.
+    pub is_partial: bool,
 }
 
 /// What a shader does with descriptors of a binding. An atomic operation reads and writes.
@@ -32,16 +37,52 @@ pub struct DescriptorUse {
     pub writes: bool,
     /// The bytes of a buffer that are accessed, from the beginning of the descriptor's range; none where any may be.
     pub bytes: Option<Range<u64>>,
+    /// What of these bytes an invocation accesses, where numbers from outside of the shader decide it.
+    pub each: Option<Each>,
     /// Whether it is made, and to all of these bytes.
     pub certainty: Certainty,
 }
 
+impl DescriptorUse {
+    /// Of the only descriptor of a binding, which is neither read nor written.
+    pub fn new(set: u32, binding: u32) -> DescriptorUse {
+        DescriptorUse {
+            set,
+            binding,
+            element: Element::One(0),
+            reads: false,
+            writes: false,
+            bytes: None,
+            each: None,
+            certainty: Certainty::Certain,
+        }
+    }
+}
+
 /// Which descriptor of an array is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Element {
     One(u32),
+    /// The one whose number the shader reads here.
+    Read(Place),
     /// The shader decides.
     Unknown,
+}
+
+/// What a shader does with memory at an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressUse {
+    /// Where the shader reads the address, as far as it could be followed.
+    pub from: Option<Place>,
+    pub reads: bool,
+    pub writes: bool,
+    /// What lies there is an acceleration structure that rays go through.
+    pub is_structure: bool,
+    /// Counted from the address.
+    pub bytes: Range<u64>,
+    /// What of these bytes an invocation accesses, where numbers from outside of the shader decide it.
+    pub each: Option<Each>,
+    pub certainty: Certainty,
 }
 
 /// The code of a shader, as a pipeline uses it.

@@ -1,30 +1,40 @@
-//! What the shaders of a draw or a dispatch access through descriptors.
+//! What the shaders of a draw or a dispatch access: through descriptors, and by addresses.
 
 use std::ops::Range;
 
 use lavascope_abi::{AccessFlags2 as Bits, Buffer, DescriptorType};
-use lavascope_program::{Access, Area, Certainty, Region, ResourceId};
+use lavascope_program::{Access, Area, Certainty, Origin, Region, ResourceId};
 
-use crate::bind::{Kind, SetRef, State};
+use crate::bind::{BoundSet, Kind, SetRef, State};
 use crate::descriptor::{Content, Descriptor, Set};
 use crate::device::Device;
+use crate::launch::Launch;
 use crate::listener::Out;
+use crate::numbers::Numbers;
 use crate::rendering::Scene;
-use crate::shader::{DescriptorUse, Element, Shader};
+use crate::shader::{AddressUse, DescriptorUse, Element, Shader};
 use crate::usage::Usage;
 
-/// The use of one descriptor of a set whose contents may change until the submission.
+/// The use of descriptors of a set whose contents may change until the submission.
 #[derive(Clone, Debug)]
 pub(crate) struct LateUse {
     set: u64,
     access: OfDescriptor,
 }
 
-/// How one descriptor is used.
+/// What shaders access: what is known now, and what the submission will tell.
+#[derive(Default)]
+pub(crate) struct Uses {
+    pub(crate) fixed: Vec<Access>,
+    pub(crate) late: Vec<LateUse>,
+}
+
+/// How a descriptor is used.
 #[derive(Clone, Debug)]
 struct OfDescriptor {
+    set: u32,
     binding: u32,
-    element: u32,
+    element: Which,
     stage: u64,
     reads: bool,
     writes: bool,
@@ -35,69 +45,184 @@ struct OfDescriptor {
     area: Option<Area>,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Which {
+    One(u32),
+    /// Any of an array, as the shader decides.
+    Any,
+}
+
+/// In arrays that are not longer than this, it is looked for the only descriptor that there is.
+const FEW: usize = 16;
+/// In longer arrays, not every descriptor is told as one that may be meant.
+const PICKED_MAX: usize = 4096;
+
 impl Device {
-    /// The accesses of shaders: those that are known now, and those that the submission will tell.
+    /// The accesses of shaders that are launched with what is bound.
     pub(crate) fn shader_uses(
         &self,
         state: &State,
         kind: Kind,
         shaders: &[Shader],
+        launch: &Launch,
         out: &mut Out<'_>,
-    ) -> (Vec<Access>, Vec<LateUse>) {
-        let (mut found, mut late) = (Vec::new(), Vec::new());
+    ) -> Uses {
+        let mut uses = Uses::default();
         for shader in shaders {
-            if shader.interface.as_ref().is_some_and(|it| it.uses_addresses) {
-                out.missing("memory that a shader reaches by its address");
+            let Some(interface) = &shader.interface else { continue };
+            let numbers = Numbers {
+                device: self,
+                point: state.point(kind),
+                pushed: &state.pushed,
+                launch: launch.of(shader.stage, shaders),
+                workgroup: interface.workgroup_size.unwrap_or([1; 3]),
+            };
+            let stage = shader.pipeline_stage();
+            for it in &interface.descriptors {
+                self.add_descriptor(&numbers, stage, it, area_of(&state.scene), &mut uses, out);
             }
-            let uses = shader.interface.iter().flat_map(|it| it.descriptors.iter());
-            for it in uses {
-                let Some(bound) = state.point(kind).sets.get(it.set as usize).and_then(Option::as_ref) else {
-                    continue;
-                };
-                let (set, handle) = match &bound.set {
-                    SetRef::Pushed(set) => (Some(&**set), None),
-                    SetRef::Handle(handle) => (self.sets.get(*handle), Some(*handle)),
-                };
-                let Some(set) = set else { continue };
-                let Some(binding) = set.layout.bindings.get(&it.binding) else { continue };
-                let Some(element) = element(it, binding.count, out) else { continue };
-                let dynamic =
-                    binding.dynamic.and_then(|first| bound.offsets.get(first.saturating_add(element) as usize));
-                let access = OfDescriptor {
-                    binding: it.binding,
-                    element,
-                    stage: shader.pipeline_stage(),
-                    reads: it.reads,
-                    writes: it.writes,
-                    bytes: it.bytes.clone(),
-                    certainty: it.certainty,
-                    offset: dynamic.map_or(0, |it| u64::from(*it)),
-                    area: area_of(&state.scene),
-                };
-                match handle.filter(|_| binding.is_late) {
-                    Some(set) => late.push(LateUse { set, access }),
-                    None => found.extend(self.through(set, &access)),
-                }
+            for it in &interface.addresses {
+                uses.fixed.extend(self.at_address_used(&numbers, stage, it, out));
             }
         }
-        (found, late)
+        uses
+    }
+
+    fn add_descriptor(
+        &self,
+        numbers: &Numbers<'_>,
+        stage: u64,
+        it: &DescriptorUse,
+        area: Option<Area>,
+        uses: &mut Uses,
+        out: &mut Out<'_>,
+    ) {
+        let Some(bound) = numbers.point.sets.get(it.set as usize).and_then(Option::as_ref) else { return };
+        let (set, handle) = match &bound.set {
+            SetRef::Pushed(set) => (Some(&**set), None),
+            SetRef::Handle(handle) => (self.sets.get(*handle), Some(*handle)),
+        };
+        let Some(set) = set else { return };
+        let Some(binding) = set.layout.bindings.get(&it.binding) else { return };
+        let Some(element) = which(it, set, numbers, out) else { return };
+        let (bytes, certainty) = match &it.bytes {
+            Some(bytes) => {
+                let (bytes, certainty) = numbers.span(bytes, it.each.as_ref(), it.certainty);
+                (Some(bytes), certainty)
+            }
+            None => (None, it.certainty),
+        };
+        let access = OfDescriptor {
+            set: it.set,
+            binding: it.binding,
+            element,
+            stage,
+            reads: it.reads,
+            writes: it.writes,
+            bytes,
+            certainty,
+            offset: dynamic_offset(bound, binding.dynamic, element),
+            area,
+        };
+        match handle.filter(|_| binding.is_late) {
+            Some(set) => uses.late.push(LateUse { set, access }),
+            None => self.through(set, &access, &mut uses.fixed),
+        }
+    }
+
+    /// Memory that a shader reaches by its address.
+    fn at_address_used(
+        &self,
+        numbers: &Numbers<'_>,
+        stage: u64,
+        it: &AddressUse,
+        out: &mut Out<'_>,
+    ) -> impl Iterator<Item = Access> + use<> {
+        let found = self.addressed(numbers, it, out);
+        let (reads, writes) = (it.reads, it.writes);
+        let read = if it.is_structure { Bits::ACCELERATION_STRUCTURE_READ_KHR } else { Bits::SHADER_STORAGE_READ };
+        found.into_iter().flat_map(move |(resource, bytes, certainty)| {
+            let usage = |bits| {
+                let access = Usage::of_shader(stage, bits).on_bytes(resource, bytes.clone());
+                Access { certainty, ..access }
+            };
+            let read = reads.then(|| usage(read));
+            read.into_iter().chain(writes.then(|| usage(Bits::SHADER_STORAGE_WRITE))).collect::<Vec<_>>()
+        })
+    }
+
+    fn addressed(
+        &self,
+        numbers: &Numbers<'_>,
+        it: &AddressUse,
+        out: &mut Out<'_>,
+    ) -> Option<(ResourceId, Range<u64>, Certainty)> {
+        let Some(address) = it.from.as_ref().and_then(|it| numbers.read(it)) else {
+            out.missing("memory that a shader reaches by an address that stands in memory");
+            return None;
+        };
+        if address == 0 {
+            return None;
+        }
+        if it.is_structure {
+            let found = self.structure_at(address);
+            if found.is_none() {
+                out.missing("an address that nobody asked for");
+            }
+            return found.map(|it| (it.resource, it.bytes.clone(), Certainty::Somewhere));
+        }
+        let (bytes, certainty) = numbers.span(&it.bytes, it.each.as_ref(), it.certainty);
+        let size = bytes.end - bytes.start;
+        let (resource, bytes) = self.known_at(address.saturating_add(bytes.start), size, out)?;
+        Some((resource, bytes, certainty))
     }
 
     /// What a descriptor's use is, with the contents that its set has now.
     pub(crate) fn resolve(&self, it: &LateUse) -> Vec<Access> {
-        self.sets.get(it.set).map_or(Vec::new(), |set| self.through(set, &it.access))
+        let mut found = Vec::new();
+        if let Some(set) = self.sets.get(it.set) {
+            self.through(set, &it.access, &mut found);
+        }
+        found
     }
 
-    fn through(&self, set: &Set, it: &OfDescriptor) -> Vec<Access> {
-        let Some(descriptor) = set.get(it.binding, it.element) else { return Vec::new() };
-        let Some((resource, region)) = self.described(descriptor, it) else { return Vec::new() };
+    fn through(&self, set: &Set, it: &OfDescriptor, found: &mut Vec<Access>) {
+        match it.element {
+            Which::One(element) => {
+                if let Some(descriptor) = set.get(it.binding, element) {
+                    self.through_one(descriptor, it, (element, it.certainty), found);
+                }
+            }
+            Which::Any => {
+                let all = (0_u32..).zip(set.descriptors.get(&it.binding).into_iter().flatten());
+                let mut all = all.filter_map(|it| Some((it.0, (*it.1)?)));
+                let first = all.next();
+                // Unused places of an array are often filled with its first descriptor.
+                for (element, descriptor) in
+                    first.into_iter().chain(all.filter(|it| Some(it.1) != first.map(|it| it.1)))
+                {
+                    self.through_one(descriptor, it, (element, Certainty::Picked), found);
+                }
+            }
+        }
+    }
+
+    fn through_one(
+        &self,
+        descriptor: Descriptor,
+        it: &OfDescriptor,
+        (element, certainty): (u32, Certainty),
+        found: &mut Vec<Access>,
+    ) {
+        let Some((resource, region)) = self.described(descriptor, it) else { return };
+        let origin = it.origin(descriptor, element);
         let usage = |access| {
             let access = Usage::of_shader(it.stage, access).on(resource, region.clone());
-            Access { certainty: it.certainty, ..access }
+            Access { certainty, origin, ..access }
         };
         let (read, write) = accesses_of(descriptor.ty);
-        let read = it.reads.then_some(read).map(usage);
-        read.into_iter().chain(write.filter(|_| it.writes).map(usage)).collect()
+        found.extend(it.reads.then_some(read).map(usage));
+        found.extend(write.filter(|_| it.writes).map(usage));
     }
 
     /// The part of a resource that a descriptor stands for.
@@ -112,7 +237,7 @@ impl Device {
                 let view = self.buffer_views.get(view)?;
                 Some((view.resource, Region::Buffer(part_of(&view.bytes, it.bytes.as_ref()))))
             }
-            Content::ImageView(view) => {
+            Content::ImageView { view, .. } => {
                 let view = self.image_views.get(view)?;
                 let mut region = view.region.clone();
                 if descriptor.ty == DescriptorType::INPUT_ATTACHMENT {
@@ -128,16 +253,45 @@ impl Device {
     }
 }
 
-/// The descriptor of an array that is used; none where the shader chooses among several.
-fn element(it: &DescriptorUse, count: u32, out: &mut Out<'_>) -> Option<u32> {
-    match it.element {
-        Element::One(element) => Some(element),
-        Element::Unknown if count == 1 => Some(0),
-        Element::Unknown => {
-            out.missing("which descriptor of an array a shader uses");
-            None
+impl OfDescriptor {
+    fn origin(&self, descriptor: Descriptor, element: u32) -> Origin {
+        let layout = match descriptor.content {
+            Content::ImageView { layout, .. } => Some(layout),
+            _ => None,
+        };
+        let OfDescriptor { set, binding, .. } = *self;
+        Origin::descriptor(lavascope_program::Descriptor { set, binding, element, ty: descriptor.ty.0, layout })
+    }
+}
+
+/// The descriptor of an array that is used; none where nobody can tell, or wants to know.
+fn which(it: &DescriptorUse, set: &Set, numbers: &Numbers<'_>, out: &mut Out<'_>) -> Option<Which> {
+    let known = match &it.element {
+        Element::One(element) => Some(*element),
+        Element::Read(place) => numbers.read(place).and_then(|it| u32::try_from(it).ok()),
+        Element::Unknown => None,
+    };
+    if let Some(known) = known {
+        return Some(Which::One(known));
+    }
+    let all = set.descriptors.get(&it.binding).map_or(&[][..], Vec::as_slice);
+    if all.len() <= FEW {
+        let mut used = (0_u32..).zip(all).filter(|it| it.1.is_some());
+        if let (Some((element, _)), None) = (used.next(), used.next()) {
+            return Some(Which::One(element));
         }
     }
+    let has_offsets = set.layout.bindings.get(&it.binding).is_some_and(|it| it.dynamic.is_some());
+    if out.tells_picked && all.len() <= PICKED_MAX && !has_offsets {
+        return Some(Which::Any);
+    }
+    out.missing("which descriptor of an array a shader uses");
+    None
+}
+
+fn dynamic_offset(bound: &BoundSet, first: Option<u32>, element: Which) -> u64 {
+    let (Some(first), Which::One(element)) = (first, element) else { return 0 };
+    bound.offsets.get(first.saturating_add(element) as usize).map_or(0, |it| u64::from(*it))
 }
 
 fn area_of(scene: &Scene) -> Option<Area> {

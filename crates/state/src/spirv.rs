@@ -1,15 +1,16 @@
 //! Reads shaders: what SPIR-V says about an entry point, in the tracker's words.
 
+use std::ops::Range;
 use std::sync::Mutex;
 
 use lavascope_abi::ShaderStageFlagBits;
 use lavascope_program::Certainty;
 use lavascope_spirv::{
-    AccessKind, DescriptorKind, Element as Picked, Interface, InterfaceKind, Mode, Module, Reflection, Specialization,
-    Target,
+    AccessKind, Bytes, DescriptorKind, Element as Picked, Interface, InterfaceKind, Mode, Module, Place, Reflection,
+    Specialization, Target,
 };
 
-use crate::shader::{DescriptorUse, Element, Reflect, ShaderCode, ShaderInterface};
+use crate::shader::{AddressUse, DescriptorUse, Element, Reflect, ShaderCode, ShaderInterface};
 
 /// Built-in outputs that choose a layer: `Layer` and `ViewportIndex`.
 const LAYERS: [u32; 2] = [9, 10];
@@ -74,11 +75,13 @@ fn interface_of(reflection: &Reflection) -> ShaderInterface {
     let is_layer = |it: &Interface| it.is_written && it.built_in.is_some_and(|it| LAYERS.contains(&it));
     ShaderInterface {
         descriptors: descriptors_of(reflection),
+        addresses: addresses_of(reflection),
+        workgroup_size: reflection.workgroup_size,
         has_early_tests: reflection.tests.early,
         outputs: locations(InterfaceKind::Output, |it| it.is_written),
         inputs: locations(InterfaceKind::Input, |it| it.is_read),
         writes_layer: reflection.interface.iter().any(is_layer),
-        uses_addresses: reflection.accesses.iter().any(|it| matches!(it.target, Target::Address { .. })),
+        is_partial: !reflection.is_complete,
     }
 }
 
@@ -92,29 +95,71 @@ fn bits(it: &Interface) -> u64 {
 
 fn descriptors_of(reflection: &Reflection) -> Vec<DescriptorUse> {
     let mut found: Vec<DescriptorUse> = Vec::new();
-    for access in &reflection.accesses {
+    for access in reflection.accesses.iter().filter(|it| touches_memory(it)) {
         let Target::Descriptor { descriptor, element, bytes } = &access.target else { continue };
         let Some(descriptor) = reflection.descriptors.get(*descriptor) else { continue };
-        if access.mode == Mode::None || access.kind == AccessKind::Query {
-            continue;
-        }
         let new = DescriptorUse {
-            set: descriptor.set,
-            binding: descriptor.binding,
             element: match element {
                 Picked::Constant(element) => Element::One(*element),
-                Picked::Dynamic(_) => Element::Unknown,
+                Picked::Dynamic(Some(from)) => Element::Read(Place::clone(from)),
+                Picked::Dynamic(None) => Element::Unknown,
             },
             reads: access.mode.reads(),
             writes: access.mode.writes(),
-            bytes: bytes.map(|it| it.start..it.end.unwrap_or(u64::MAX)),
+            bytes: bytes.map(range),
+            each: access.each.clone(),
             certainty: certainty_of(access, bytes.is_some_and(|it| it.is_exact), descriptor.kind),
+            ..DescriptorUse::new(descriptor.set, descriptor.binding)
+        };
+        if !found.iter_mut().any(|it| join(it, &new)) {
+            found.push(new);
+        }
+    }
+    found
+}
+
+fn addresses_of(reflection: &Reflection) -> Vec<AddressUse> {
+    let mut found: Vec<AddressUse> = Vec::new();
+    for access in reflection.accesses.iter().filter(|it| touches_memory(it)) {
+        let Target::Address { from, bytes } = &access.target else { continue };
+        let new = AddressUse {
+            from: from.clone(),
+            reads: access.mode.reads(),
+            writes: access.mode.writes(),
+            is_structure: access.kind == AccessKind::Trace,
+            bytes: range(*bytes),
+            each: access.each.clone(),
+            certainty: certainty_of(access, bytes.is_exact, DescriptorKind::StorageBuffer),
         };
         if !found.contains(&new) {
             found.push(new);
         }
     }
     found
+}
+
+fn touches_memory(access: &lavascope_spirv::Access) -> bool {
+    access.mode != Mode::None && access.kind != AccessKind::Query
+}
+
+fn range(bytes: Bytes) -> Range<u64> {
+    bytes.start..bytes.end.unwrap_or(u64::MAX)
+}
+
+/// Takes another use of the same descriptor into one, where both together are one: equal, or bytes side by side.
+fn join(own: &mut DescriptorUse, other: &DescriptorUse) -> bool {
+    let is_alike = |own: &DescriptorUse| DescriptorUse { bytes: other.bytes.clone(), ..own.clone() } == *other;
+    match (&own.bytes, &other.bytes) {
+        (Some(one), Some(two)) if own.each.is_none() && one.start <= two.end && two.start <= one.end => {
+            let both = one.start.min(two.start)..one.end.max(two.end);
+            let is_joined = is_alike(own);
+            if is_joined {
+                own.bytes = Some(both);
+            }
+            is_joined
+        }
+        _ => own == other,
+    }
 }
 
 /// Which texels of an image and which parts of an acceleration structure are read, only the device knows; an input

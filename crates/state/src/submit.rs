@@ -47,9 +47,15 @@ impl Device {
                     self.add_fence(fence.0, out);
                 }
             }
-            (Call::DestroyFence(it), None) => out.gone(self.fences.remove(it.fence.0).map(Gone::Fence)),
+            (Call::DestroyFence(it), None) => {
+                let fence = self.fences.remove(it.fence.0);
+                fence.map(|it| self.foreign_fences.remove(&it));
+                out.gone(fence.map(Gone::Fence));
+            }
             (Call::DestroySemaphore(it), None) => {
-                out.gone(self.semaphores.remove(it.semaphore.0).map(|it| Gone::Semaphore(it.id)));
+                let semaphore = self.semaphores.remove(it.semaphore.0).map(|it| it.id);
+                semaphore.map(|it| self.externals.remove(&it));
+                out.gone(semaphore.map(Gone::Semaphore));
             }
             (Call::DestroyEvent(it), None) => out.gone(self.events.remove(it.event.0).map(Gone::Event)),
             _ => return self.host(event, out),
@@ -64,7 +70,7 @@ impl Device {
                 let fences = self.fences_of(it.p_fences(), out);
                 if !is_success(done.result) {
                 } else if it.wait_all.is_true() || fences.len() == 1 {
-                    out.step(Step::WaitFences(fences));
+                    self.wait_fences(fences, out);
                 } else {
                     out.missing("which of several fences is signaled is not told");
                 }
@@ -72,11 +78,13 @@ impl Device {
             (Call::GetFenceStatus(it), Some(Outcome::GetFenceStatus(done))) => {
                 if is_success(done.result) {
                     let fences = self.fences_of(&[it.fence], out);
-                    out.step(Step::WaitFences(fences));
+                    self.wait_fences(fences, out);
                 }
             }
             (Call::ResetFences(it), None) => {
                 let fences = self.fences_of(it.p_fences(), out);
+                // What was imported is gone with it.
+                self.foreign_fences.retain(|it| !fences.contains(it));
                 out.step(Step::ResetFences(fences));
             }
             (Call::WaitSemaphores(it), Some(Outcome::WaitSemaphores(done))) => {
@@ -86,12 +94,15 @@ impl Device {
             }
             (Call::GetSemaphoreCounterValue(it), Some(Outcome::GetSemaphoreCounterValue(done))) => {
                 if let (Some(value), true) = (done.p_value().copied().filter(|it| *it > 0), is_success(done.result)) {
-                    out.step(Step::WaitSemaphores(self.point(it.semaphore, value).into_iter().collect()));
+                    let points: Vec<Point> = self.point(it.semaphore, value).into_iter().collect();
+                    self.wait_outside(&points, out);
+                    out.step(Step::WaitSemaphores(points));
                 }
             }
             (Call::SignalSemaphore(it), None) => {
                 let Some(info) = it.p_signal_info() else { return true };
                 if let Some(point) = self.point(info.semaphore, info.value) {
+                    self.signal_outside([point].into_iter());
                     out.step(Step::SignalSemaphore(point));
                 }
             }
@@ -150,6 +161,7 @@ impl Device {
             out.missing("which of several semaphores is signaled is not told");
             return;
         }
+        self.wait_outside(&points, out);
         out.step(Step::WaitSemaphores(points));
     }
 
@@ -184,11 +196,7 @@ impl Device {
                 is_all_known(&batches, given.sum(), out);
                 self.submit(queue, batches, it.fence, out);
             }
-            (Call::QueueBindSparse(it), None) => {
-                out.missing("memory that sparse resources share with others is not followed");
-                let batches = it.p_bind_info().iter().map(|it| self.sparse_batch(it)).collect();
-                self.submit(queue, batches, it.fence, out);
-            }
+            (Call::QueueBindSparse(it), None) => self.bind_sparse(queue, it, out),
             (Call::QueueWaitIdle(_), Some(Outcome::QueueWaitIdle(done))) => {
                 if is_success(done.result) {
                     out.step(Step::QueueIdle(queue));
@@ -205,11 +213,23 @@ impl Device {
     }
 
     fn submit(&mut self, queue: QueueId, batches: Vec<Batch>, signaled: vk::Fence, out: &mut Out<'_>) {
-        let fence = self.fences.get(signaled.0).copied();
-        if fence.is_none() && signaled.0 != 0 {
-            out.missing("a fence that nobody created");
+        let fence = self.signaled_fence(signaled, out);
+        let shared: &[Batch] = if self.externals.is_empty() { &[] } else { &batches };
+        for batch in shared {
+            let waits: Vec<Point> = batch.waits.iter().map(|it| it.point).collect();
+            self.wait_outside(&waits, out);
+            self.signal_outside(batch.signals.iter().map(|it| it.point));
         }
         out.step(Step::Submit { queue, batches, fence });
+    }
+
+    /// The fence that a submission signals, if it names one.
+    pub(crate) fn signaled_fence(&self, fence: vk::Fence, out: &mut Out<'_>) -> Option<FenceId> {
+        let found = self.fences.get(fence.0).copied();
+        if found.is_none() && fence.0 != 0 {
+            out.missing("a fence that nobody created");
+        }
+        found
     }
 
     fn batch(&self, it: View<'_, vk::SubmitInfo>) -> Batch {
@@ -244,24 +264,6 @@ impl Device {
             waits: it.p_wait_semaphore_infos().iter().filter_map(wait).collect(),
             command_buffers: buffers.iter().filter_map(|it| self.submitted(it.command_buffer)).collect(),
             signals: it.p_signal_semaphore_infos().iter().filter_map(signal).collect(),
-        }
-    }
-
-    fn sparse_batch(&self, it: View<'_, vk::BindSparseInfo>) -> Batch {
-        let timeline = it.chained::<vk::TimelineSemaphoreSubmitInfo>();
-        let waits = timeline.map_or(&[][..], |it| it.p_wait_semaphore_values());
-        let signals = timeline.map_or(&[][..], |it| it.p_signal_semaphore_values());
-        let point = |at: usize, semaphore: &vk::Semaphore, values: &[u64]| {
-            self.point(*semaphore, values.get(at).copied().unwrap_or(0))
-        };
-        let wait =
-            |(at, it): (usize, &vk::Semaphore)| Some(Wait { point: point(at, it, waits)?, stages: ALL_COMMANDS });
-        let signal =
-            |(at, it): (usize, &vk::Semaphore)| Some(Signal { point: point(at, it, signals)?, stages: ALL_COMMANDS });
-        Batch {
-            waits: it.p_wait_semaphores().iter().enumerate().filter_map(wait).collect(),
-            command_buffers: Vec::new(),
-            signals: it.p_signal_semaphores().iter().enumerate().filter_map(signal).collect(),
         }
     }
 

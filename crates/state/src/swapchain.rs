@@ -1,20 +1,27 @@
 //! Swapchains: images that come from elsewhere, and go there to be shown.
 
+use std::collections::VecDeque;
+
 use lavascope_abi as vk;
 use lavascope_event::{Call, Outcome, View, Views};
-use lavascope_program::{self as program, QueueId, ResourceId, SemaphoreId, Step, Tiling};
+use lavascope_program::{self as program, FenceId, Point, QueueId, ResourceId, SemaphoreId, Step, Tiling};
 
 use crate::device::{Device, Event};
 use crate::format;
 use crate::image::{Image, is_sane};
-use crate::listener::Out;
+use crate::listener::{Gone, Out};
 
 pub(crate) struct Swapchain {
     info: program::Image,
     is_exclusive: bool,
     /// By index, as far as somebody asked for them.
     images: Vec<vk::Image>,
+    /// Numbers of presentations that the host may wait for, with fences that tell what it knows then.
+    presented: VecDeque<(u64, FenceId)>,
 }
+
+/// Older presentations than these are not waited for.
+const PRESENTED_MAX: usize = 64;
 
 impl Device {
     pub(crate) fn swapchain_commands(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
@@ -41,6 +48,19 @@ impl Device {
                     self.acquire(info.swapchain.0, index, info.semaphore, info.fence, out);
                 }
             }
+            (Call::WaitForPresentKHR(it), Some(Outcome::WaitForPresentKHR(done))) => {
+                self.wait_presented(it.swapchain, it.present_id, done.result, out);
+            }
+            (Call::WaitForPresent2KHR(it), Some(Outcome::WaitForPresent2KHR(done))) => {
+                if let Some(info) = it.p_present_wait2_info() {
+                    self.wait_presented(it.swapchain, info.present_id, done.result, out);
+                }
+            }
+            (Call::ReleaseSwapchainImagesKHR(it), None) => {
+                if let Some(info) = it.p_release_info() {
+                    self.release_images(info, out);
+                }
+            }
             _ => return false,
         }
         true
@@ -54,6 +74,7 @@ impl Device {
 
     fn destroy_swapchain(&mut self, handle: u64, out: &mut Out<'_>) {
         let Some(swapchain) = self.swapchains.remove(handle) else { return };
+        swapchain.presented.iter().for_each(|it| out.gone(Some(Gone::Fence(it.1))));
         for image in swapchain.images {
             if let Some(image) = self.images.remove(image.0) {
                 self.destroy_resource(image.resource, 0, out);
@@ -76,6 +97,9 @@ impl Device {
                 resource: None,
                 memory: 0,
                 is_disjoint: false,
+                is_sparse: false,
+                granularity: None,
+                block_size: None,
                 is_exclusive,
             };
             own.resource = Some(self.add_resource(image.0, &own.with(None), out));
@@ -105,6 +129,7 @@ impl Device {
             return;
         };
         let semaphore = self.semaphores.get(semaphore.0).map(|it| it.id);
+        self.signal_outside(semaphore.map(|semaphore| Point { semaphore, value: None }).into_iter());
         out.step(Step::Acquire { image, semaphore, fence: self.fences.get(fence.0).copied() });
     }
 
@@ -117,10 +142,55 @@ impl Device {
         if images.len() != info.swapchain_count as usize || waits.len() != info.wait_semaphore_count as usize {
             out.missing("a semaphore, or an image of a swapchain, that is not known");
         }
-        if info.chained::<vk::SwapchainPresentFenceInfoKHR>().is_some() {
-            out.missing("fences that presentation signals");
+        let points: Vec<Point> = waits.iter().map(|it| Point { semaphore: *it, value: None }).collect();
+        self.wait_outside(&points, out);
+        for fence in self.present_fences(info, out) {
+            // Whoever waits for it knows that the presentation has waited.
+            self.hand_on(queue, &points, &points, fence, out);
         }
         out.step(Step::Present { queue, waits, images });
+    }
+
+    /// The fences that a presentation signals: those that the application gave, and one for each number that it may
+    /// wait for.
+    fn present_fences(&mut self, info: View<'_, vk::PresentInfoKHR>, out: &mut Out<'_>) -> Vec<FenceId> {
+        let given = info.chained::<vk::SwapchainPresentFenceInfoKHR>();
+        let given = given.map_or(&[][..], |it| it.p_fences());
+        let mut fences: Vec<FenceId> = given.iter().filter_map(|it| self.signaled_fence(*it, out)).collect();
+        let ids = info.chained::<vk::PresentIdKHR>().map(|it| it.p_present_ids());
+        let ids = ids.or(info.chained::<vk::PresentId2KHR>().map(|it| it.p_present_ids())).unwrap_or_default();
+        for (swapchain, id) in info.p_swapchains().iter().zip(ids).filter(|it| *it.1 != 0) {
+            let fence = self.new_fence(out);
+            let Some(own) = self.swapchains.get_mut(swapchain.0) else { continue };
+            own.presented.push_back((*id, fence));
+            if own.presented.len() > PRESENTED_MAX {
+                out.gone(own.presented.pop_front().map(|it| Gone::Fence(it.1)));
+            }
+            fences.push(fence);
+        }
+        fences
+    }
+
+    /// The host waited until an image was presented.
+    fn wait_presented(&mut self, swapchain: vk::SwapchainKHR, id: u64, result: vk::Result, out: &mut Out<'_>) {
+        let own = self.swapchains.get_mut(swapchain.0).filter(|_| is_acquired(result));
+        let Some(own) = own else { return };
+        let is_over = |it: &&(u64, FenceId)| it.0 <= id;
+        let fences: Vec<FenceId> = own.presented.iter().filter(is_over).map(|it| it.1).collect();
+        own.presented.retain(|it| it.0 > id);
+        out.step(Step::WaitFences(fences.clone()));
+        fences.into_iter().for_each(|it| out.gone(Some(Gone::Fence(it))));
+    }
+
+    /// Images go back without having been presented: all that was done to them must be known to be over.
+    fn release_images(&mut self, info: View<'_, vk::ReleaseSwapchainImagesInfoKHR>, out: &mut Out<'_>) {
+        let indices = info.p_image_indices();
+        let images: Vec<ResourceId> =
+            indices.iter().filter_map(|it| self.swapchain_image(info.swapchain.0, *it)).collect();
+        if images.len() != indices.len() {
+            out.missing("an image of a swapchain that nobody asked for");
+        }
+        out.step(Step::Present { queue: QueueId(0), waits: Vec::new(), images });
     }
 }
 
@@ -135,7 +205,7 @@ impl Swapchain {
             tiling: Tiling::Optimal,
             alias: false,
         };
-        Swapchain { info, is_exclusive, images: Vec::new() }
+        Swapchain { info, is_exclusive, images: Vec::new(), presented: VecDeque::new() }
     }
 }
 

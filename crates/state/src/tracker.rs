@@ -30,6 +30,7 @@ pub struct Tracker<L> {
     pending: HashMap<u32, Vec<u64>>,
     missing: BTreeMap<Missing, u64>,
     reflect: Box<dyn Reflect + Send>,
+    tells_picked: bool,
 }
 
 /// What a queue can do of which nobody asked: graphics, compute, transfer and sparse binding.
@@ -51,7 +52,14 @@ impl<L: Listener> Tracker<L> {
             pending: HashMap::new(),
             missing: BTreeMap::new(),
             reflect,
+            tells_picked: false,
         }
+    }
+
+    /// Whether to tell accesses to descriptors that shaders pick out of arrays. Each is only possible, and there may be
+    /// thousands for one draw.
+    pub fn tell_picked(&mut self, is_wanted: bool) {
+        self.tells_picked = is_wanted;
     }
 
     /// What was not understood so far, and how often.
@@ -108,6 +116,17 @@ impl<L: Listener> Tracker<L> {
         })
     }
 
+    /// The driver does not see the call that was entered last, if it records a command: it is as if it had not been.
+    pub fn take_back(&mut self, thread: u32, record: Record<'_>) {
+        let Some(handle) = self.device_of(record) else { return };
+        let Tracker { listener, devices, missing, reflect, tells_picked, .. } = self;
+        let Some(device) = devices.get_mut(handle) else { return };
+        let source = Source { command: record.command(), thread, call: record.call_number() };
+        let at = Where { device: object(handle), source };
+        let out = &mut Out { listener, counts: missing, reflect: &**reflect, tells_picked: *tells_picked, at };
+        device.take_back(first_handle(record), out);
+    }
+
     fn take(&mut self, thread: u32, record: Record<'_>, family: Family, event: Event<'_>) -> bool {
         if family == Family::Device {
             return self.device_commands(thread, record, event);
@@ -117,11 +136,11 @@ impl<L: Listener> Tracker<L> {
             return true;
         };
         let queue = self.queues.get(first_handle(record)).map(|it| it.1);
-        let Tracker { listener, devices, missing, reflect, .. } = self;
+        let Tracker { listener, devices, missing, reflect, tells_picked, .. } = self;
         let Some(device) = devices.get_mut(handle) else { return true };
         let source = Source { command: record.command(), thread, call: record.call_number() };
         let at = Where { device: object(handle), source };
-        let out = &mut Out { listener, counts: missing, reflect: &**reflect, at };
+        let out = &mut Out { listener, counts: missing, reflect: &**reflect, tells_picked: *tells_picked, at };
         match family {
             Family::Device => false,
             Family::Memory => device.memories(event, out),
@@ -158,6 +177,7 @@ impl<L: Listener> Tracker<L> {
             Family::Address => device.addresses(event, out),
             Family::HostCopy => device.host_copies(event, out),
             Family::Video => device.video(event, out),
+            Family::External => device.externals(event, out),
         }
     }
 
@@ -245,7 +265,8 @@ impl<L: Listener> Tracker<L> {
     fn out(&mut self, thread: u32, record: Record<'_>, device: u64) -> Out<'_> {
         let source = Source { command: record.command(), thread, call: record.call_number() };
         let at = Where { device: object(device), source };
-        Out { listener: &mut self.listener, counts: &mut self.missing, reflect: &*self.reflect, at }
+        let (reflect, tells_picked) = (&*self.reflect, self.tells_picked);
+        Out { listener: &mut self.listener, counts: &mut self.missing, reflect, tells_picked, at }
     }
 
     /// The device that a call is about, by its first parameter.

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use lavascope_abi as vk;
 use lavascope_event::View;
-use lavascope_program::{Access, ResourceId};
+use lavascope_program::{Access, Certainty, Region, ResourceId};
 
 use crate::format;
-use crate::usage::{INDEX_READ, VERTEX_READ};
+use crate::usage::{INDEX_READ, Usage, VERTEX_READ};
 
 /// How vertices lie in their buffers.
 #[derive(Clone, Debug, Default)]
@@ -57,20 +57,83 @@ pub(crate) enum Strides {
     Bound,
 }
 
-/// What a draw takes of a sequence: a part of it, or nobody knows.
+/// What a draw takes of a sequence: parts of it, or nobody knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     Part(Range<u64>),
+    /// In order, with something left out between them.
+    Parts(Vec<Range<u64>>),
     Any,
 }
+
+/// More parts than these are taken as something between the first and the last.
+const PARTS_MAX: usize = 64;
 
 impl Taken {
     pub(crate) fn part(first: u32, count: u32) -> Taken {
         Taken::Part(u64::from(first)..u64::from(first) + u64::from(count))
     }
 
+    /// First elements and counts, as several draws in one have them.
+    pub(crate) fn of_many(all: impl Iterator<Item = (u32, u32)>) -> Taken {
+        let mut parts: Vec<Range<u64>> =
+            all.map(|(first, count)| u64::from(first)..u64::from(first) + u64::from(count)).collect();
+        parts.retain(|it| !it.is_empty());
+        parts.sort_unstable_by_key(|it| it.start);
+        parts.dedup_by(|next, last| {
+            let is_joined = next.start <= last.end;
+            if is_joined {
+                last.end = last.end.max(next.end);
+            }
+            is_joined
+        });
+        match parts.len() {
+            0 => Taken::Part(0..0),
+            1 => Taken::Part(parts.swap_remove(0)),
+            2..=PARTS_MAX => Taken::Parts(parts),
+            _ => Taken::Any,
+        }
+    }
+
+    /// The part, where it is known and one.
+    pub(crate) fn known(&self) -> Option<Range<u64>> {
+        match self {
+            Taken::Part(part) => Some(part.clone()),
+            Taken::Parts(_) | Taken::Any => None,
+        }
+    }
+
     pub(crate) fn is_nothing(&self) -> bool {
         matches!(self, Taken::Part(part) if part.is_empty())
+    }
+
+    fn parts(&self) -> Option<&[Range<u64>]> {
+        match self {
+            Taken::Part(part) => Some(std::slice::from_ref(part)),
+            Taken::Parts(parts) => Some(parts),
+            Taken::Any => None,
+        }
+    }
+
+    /// What is read of some bytes: those of the parts, or something somewhere in them.
+    fn reads(
+        &self,
+        usage: Usage,
+        resource: ResourceId,
+        bytes: &Range<u64>,
+        bytes_of: impl Fn(&Range<u64>) -> Range<u64>,
+    ) -> Vec<Access> {
+        let inside = |it: Range<u64>| {
+            let at = |it: u64| bytes.start.saturating_add(it).min(bytes.end);
+            at(it.start)..at(it.end)
+        };
+        let of_part = |it: &Range<u64>| usage.on_bytes(resource, inside(bytes_of(it)));
+        let mut reads = match self.parts() {
+            Some(parts) => parts.iter().filter(|it| !it.is_empty()).map(of_part).collect(),
+            None => vec![Access { certainty: Certainty::Somewhere, ..usage.on_bytes(resource, bytes.clone()) }],
+        };
+        reads.retain(|it| !matches!(&it.region, Region::Buffer(bytes) if bytes.is_empty()));
+        reads
     }
 }
 
@@ -140,20 +203,9 @@ impl VertexInput {
                 None => vertices.clone(),
                 Some(divisor) => per_instance(instances, divisor),
             };
-            let bytes = match elements {
-                Taken::Any => buffer.bytes.clone(),
-                Taken::Part(part) if part.is_empty() => continue,
-                Taken::Part(part) => {
-                    let at = |element: u64, byte: u64| {
-                        let inside = element.saturating_mul(stride).saturating_add(byte);
-                        buffer.bytes.start.saturating_add(inside).min(buffer.bytes.end)
-                    };
-                    at(part.start, low)..at(part.end - 1, high)
-                }
-            };
-            if !bytes.is_empty() {
-                found.push(VERTEX_READ.on_bytes(buffer.resource, bytes));
-            }
+            let at = |element: u64, byte: u64| element.saturating_mul(stride).saturating_add(byte);
+            let bytes_of = |part: &Range<u64>| at(part.start, low)..at(part.end - 1, high);
+            found.extend(elements.reads(VERTEX_READ, buffer.resource, &buffer.bytes, bytes_of));
         }
         found
     }
@@ -169,7 +221,7 @@ impl Attribute {
 /// The elements that instances take: the first instance is not divided.
 fn per_instance(instances: &Taken, divisor: u32) -> Taken {
     match instances {
-        Taken::Any => Taken::Any,
+        Taken::Parts(_) | Taken::Any => Taken::Any,
         Taken::Part(part) if part.is_empty() => Taken::Part(0..0),
         Taken::Part(part) => {
             let count = part.end - part.start;
@@ -180,15 +232,9 @@ fn per_instance(instances: &Taken, divisor: u32) -> Taken {
 }
 
 impl BoundIndices {
-    pub(crate) fn access(&self, indices: &Taken) -> Option<Access> {
-        let bytes = match indices {
-            Taken::Any => self.bytes.clone(),
-            Taken::Part(part) => {
-                let at = |it: u64| self.bytes.start.saturating_add(it.saturating_mul(self.size)).min(self.bytes.end);
-                at(part.start)..at(part.end)
-            }
-        };
-        (!bytes.is_empty()).then(|| INDEX_READ.on_bytes(self.resource, bytes))
+    pub(crate) fn accesses(&self, indices: &Taken) -> Vec<Access> {
+        let at = |it: u64| it.saturating_mul(self.size);
+        indices.reads(INDEX_READ, self.resource, &self.bytes, |it| at(it.start)..at(it.end))
     }
 }
 

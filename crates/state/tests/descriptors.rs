@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use lavascope_abi::{AccessFlags2 as Bits, Command as Api, PipelineStageFlags2 as Stage, *};
-use lavascope_program::{Access, Certainty, HazardKind, Region};
+use lavascope_program::{Access, HazardKind, Region};
 use lavascope_state::{Collector, DescriptorUse, Element, ShaderInterface, Tracker};
 use lavascope_sync::check;
 
@@ -14,7 +14,7 @@ const UNIFORM: u64 = Bits::UNIFORM_READ.0;
 const SAMPLED: u64 = Bits::SHADER_SAMPLED_READ.0;
 
 fn one(binding: u32, element: Element, reads: bool, writes: bool) -> DescriptorUse {
-    DescriptorUse { set: 0, binding, element, reads, writes, bytes: None, certainty: Certainty::Certain }
+    DescriptorUse { element, reads, writes, ..DescriptorUse::new(0, binding) }
 }
 
 /// An application with a compute shader that uses descriptors as given, three buffers and an image.
@@ -31,150 +31,10 @@ fn app(descriptors: Vec<DescriptorUse>) -> App<Collector> {
     app
 }
 
-/// Layout, pipeline layout, pool and set 1, with bindings of a type, a count and flags each.
-fn make_set(app: &mut App<Collector>, bindings: &[(DescriptorType, u32, DescriptorBindingFlags)]) {
-    let flags: Vec<DescriptorBindingFlags> = bindings.iter().map(|it| it.2).collect();
-    let list: Vec<DescriptorSetLayoutBinding> = bindings
-        .iter()
-        .enumerate()
-        .map(|(at, it)| DescriptorSetLayoutBinding {
-            binding: at as u32,
-            descriptor_type: it.0,
-            descriptor_count: it.1,
-            ..DescriptorSetLayoutBinding::zeroed()
-        })
-        .collect();
-    let chained = DescriptorSetLayoutBindingFlagsCreateInfo {
-        binding_count: flags.len() as u32,
-        p_binding_flags: Ptr::to_slice(&flags),
-        ..DescriptorSetLayoutBindingFlagsCreateInfo::zeroed()
-    };
-    let info = DescriptorSetLayoutCreateInfo {
-        p_next: Ptr::to(&chained).cast(),
-        binding_count: list.len() as u32,
-        p_bindings: Ptr::to_slice(&list),
-        ..DescriptorSetLayoutCreateInfo::zeroed()
-    };
-    app.call(
-        Api::CreateDescriptorSetLayout,
-        &CreateDescriptorSetLayoutParams {
-            device: device(DEVICE),
-            p_create_info: Ptr::to(&info),
-            p_allocator: Ptr::NULL,
-            p_set_layout: Ptr::to(&set_layout(1)),
-        },
-    );
-    allocate_sets(app);
-}
-
-/// The pipeline layout, the pool, and two sets.
-fn allocate_sets(app: &mut App<Collector>) {
-    let layouts = [set_layout(1)];
-    let info = PipelineLayoutCreateInfo {
-        set_layout_count: 1,
-        p_set_layouts: Ptr::to_slice(&layouts),
-        ..PipelineLayoutCreateInfo::zeroed()
-    };
-    app.call(
-        Api::CreatePipelineLayout,
-        &CreatePipelineLayoutParams {
-            device: device(DEVICE),
-            p_create_info: Ptr::to(&info),
-            p_allocator: Ptr::NULL,
-            p_pipeline_layout: Ptr::to(&pipeline_layout(1)),
-        },
-    );
-    app.call(
-        Api::CreateDescriptorPool,
-        &CreateDescriptorPoolParams {
-            device: device(DEVICE),
-            p_create_info: Ptr::to(&DescriptorPoolCreateInfo::zeroed()),
-            p_allocator: Ptr::NULL,
-            p_descriptor_pool: Ptr::to(&descriptor_pool(1)),
-        },
-    );
-    for serial in 1..3 {
-        let info = DescriptorSetAllocateInfo {
-            descriptor_pool: descriptor_pool(1),
-            descriptor_set_count: 1,
-            p_set_layouts: Ptr::to_slice(&layouts),
-            ..DescriptorSetAllocateInfo::zeroed()
-        };
-        app.call(
-            Api::AllocateDescriptorSets,
-            &AllocateDescriptorSetsParams {
-                device: device(DEVICE),
-                p_allocate_info: Ptr::to(&info),
-                p_descriptor_sets: Ptr::to(&descriptor_set(serial)),
-            },
-        );
-    }
-}
-
-fn info(serial: u64, offset: u64, range: u64) -> DescriptorBufferInfo {
-    DescriptorBufferInfo { buffer: buffer(serial), offset, range }
-}
-
-fn write_buffers(app: &mut App<Collector>, binding: u32, ty: DescriptorType, infos: &[DescriptorBufferInfo]) {
-    let write = WriteDescriptorSet {
-        dst_set: descriptor_set(1),
-        dst_binding: binding,
-        descriptor_count: infos.len() as u32,
-        descriptor_type: ty,
-        p_buffer_info: Ptr::to_slice(infos),
-        ..WriteDescriptorSet::zeroed()
-    };
-    update(app, &[write], &[]);
-}
-
-fn update(app: &mut App<Collector>, writes: &[WriteDescriptorSet], copies: &[CopyDescriptorSet]) {
-    app.call(
-        Api::UpdateDescriptorSets,
-        &UpdateDescriptorSetsParams {
-            device: device(DEVICE),
-            descriptor_write_count: writes.len() as u32,
-            p_descriptor_writes: Ptr::to_slice(writes),
-            descriptor_copy_count: copies.len() as u32,
-            p_descriptor_copies: Ptr::to_slice(copies),
-        },
-    );
-}
-
-fn bind(app: &mut App<Collector>, set: u64, offsets: &[u32]) {
-    app.bind_pipeline(2, PipelineBindPoint::COMPUTE, 1);
-    app.call(
-        Api::CmdBindDescriptorSets,
-        &CmdBindDescriptorSetsParams {
-            command_buffer: command_buffer(2),
-            pipeline_bind_point: PipelineBindPoint::COMPUTE,
-            layout: pipeline_layout(1),
-            first_set: 0,
-            descriptor_set_count: 1,
-            p_descriptor_sets: Ptr::to(&descriptor_set(set)),
-            dynamic_offset_count: offsets.len() as u32,
-            p_dynamic_offsets: Ptr::to_slice(offsets),
-        },
-    );
-}
-
-fn dispatch(app: &mut App<Collector>, groups: u32) {
-    app.call(
-        Api::CmdDispatch,
-        &CmdDispatchParams {
-            command_buffer: command_buffer(2),
-            group_count_x: groups,
-            group_count_y: 1,
-            group_count_z: 1,
-        },
-    );
-}
-
 fn short(all: &[Access]) -> Vec<(u32, u64, Region)> {
     assert!(all.iter().all(|it| it.stage == Stage::COMPUTE_SHADER.0));
     all.iter().map(|it| (it.resource.0, it.access, it.region.clone())).collect()
 }
-
-const NO_FLAGS: DescriptorBindingFlags = DescriptorBindingFlags(0);
 
 #[test]
 fn a_dispatch_accesses_what_its_shader_uses() {

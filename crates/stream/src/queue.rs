@@ -7,9 +7,9 @@
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Words of an ordinary chunk; a larger record gets a chunk of its own.
 pub const WORDS_PER_CHUNK: usize = 8192;
@@ -43,7 +43,12 @@ unsafe impl Send for Spare {}
 /// What all queues of a process share: how much is under way, and whom to wake when there is more.
 pub struct Wake {
     words: AtomicUsize,
-    words_max: usize,
+    /// Relaxed, as `words`: a little more or less does not matter.
+    words_max: AtomicUsize,
+    /// How often producers waited for the reader, and for how many microseconds together. Relaxed: it is told now and
+    /// then.
+    waits: AtomicU64,
+    waited_us: AtomicU64,
     /// Space that was read and can be written again, the longest unused first: what was read a moment ago is in the
     /// reader's cache, and memory that another thread frees comes back cold, or not at all.
     spare: Mutex<VecDeque<Spare>>,
@@ -53,7 +58,25 @@ pub struct Wake {
 impl Wake {
     /// At most about `words_max` words are under way; beyond that producers wait for the reader.
     pub fn new(words_max: usize) -> Arc<Wake> {
-        Arc::new(Wake { words: AtomicUsize::new(0), words_max, spare: Mutex::default(), reader: Mutex::new(None) })
+        Arc::new(Wake {
+            words: AtomicUsize::new(0),
+            words_max: AtomicUsize::new(words_max),
+            waits: AtomicU64::new(0),
+            waited_us: AtomicU64::new(0),
+            spare: Mutex::default(),
+            reader: Mutex::new(None),
+        })
+    }
+
+    /// From now on so many words may be under way.
+    pub fn set_words_max(&self, words_max: usize) {
+        self.words_max.store(words_max, Ordering::Relaxed);
+    }
+
+    /// How often producers waited for the reader, and how long all of them together.
+    pub fn waited(&self) -> (u64, Duration) {
+        let time = Duration::from_micros(self.waited_us.load(Ordering::Relaxed));
+        (self.waits.load(Ordering::Relaxed), time)
     }
 
     /// The calling thread is the reader.
@@ -87,13 +110,24 @@ impl Wake {
 
     /// Before a new chunk. The reader looks every few milliseconds by itself; it is called when much has gathered.
     fn wait_for_room(&self) {
-        if self.words_under_way() > (self.words_max / 8).min(WAKE_WORDS) {
+        let words_max = self.words_max.load(Ordering::Relaxed);
+        if self.words_under_way() > (words_max / 8).min(WAKE_WORDS) {
             self.wake();
         }
-        while self.words_under_way() > self.words_max && self.reader().is_some() {
+        if self.words_under_way() > words_max {
+            self.wait_until_below(words_max);
+        }
+    }
+
+    #[cold]
+    fn wait_until_below(&self, words_max: usize) {
+        let start = Instant::now();
+        while self.words_under_way() > words_max && self.reader().is_some() {
             std::thread::sleep(Duration::from_micros(50));
             self.wake();
         }
+        self.waits.fetch_add(1, Ordering::Relaxed);
+        self.waited_us.fetch_add(start.elapsed().as_micros() as u64, Ordering::Relaxed);
     }
 }
 
@@ -283,6 +317,30 @@ mod tests {
                 }
             }
         });
+    }
+
+    #[test]
+    fn waits_are_counted_and_timed() {
+        let wake = Wake::new(usize::MAX);
+        let (mut producer, mut consumer) = queue(&wake);
+        let words = [7; WORDS_PER_CHUNK / 2];
+        wake.set_reader();
+        (0..8).for_each(|_| producer.append(&words));
+        assert_eq!(wake.waited(), (0, Duration::ZERO));
+        wake.set_words_max(WORDS_PER_CHUNK);
+        let pause = Duration::from_millis(20);
+        std::thread::scope(|scope| {
+            scope.spawn(|| producer.append(&words));
+            std::thread::sleep(pause);
+            for _ in 0..9 {
+                while consumer.peek().is_empty() {
+                    std::thread::yield_now();
+                }
+                consumer.take(words.len());
+            }
+        });
+        let (times, time) = wake.waited();
+        assert!(times == 1 && time > pause / 2, "{times} times, {time:?}");
     }
 
     #[test]

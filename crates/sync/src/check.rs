@@ -1,7 +1,7 @@
 //! Checks a program, step by step or whole.
 
 use lavascope_program::{
-    Batch, CommandBuffer, CommandBufferId, EventId, Fault, FenceId, Findings, Found, Program, Queue, QueueId,
+    Batch, CommandBuffer, CommandBufferId, EventId, Fault, FenceId, Findings, Found, Point, Program, Queue, QueueId,
     RenderPass, RenderPassId, Resource, ResourceId, SemaphoreId, Step,
 };
 
@@ -174,6 +174,11 @@ impl Engine {
     /// Work that waits for semaphores which nobody has signaled: its queue, and the step that submitted it.
     pub fn parked(&self) -> Vec<(QueueId, u32)> {
         self.device.parked().collect()
+    }
+
+    /// What the first work that waits on a queue waits for, and nobody has signaled.
+    pub fn unsignaled(&self, queue: QueueId) -> Vec<Point> {
+        self.device.unsignaled(queue)
     }
 
     /// Ranges of memory about which something is known.

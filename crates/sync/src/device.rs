@@ -641,6 +641,18 @@ impl Device {
         }
     }
 
+    /// What the first work that is parked on a queue waits for, as far as nobody has signaled it.
+    pub(crate) fn unsignaled(&self, queue: QueueId) -> Vec<Point> {
+        let parked = self.queues.get(queue.0 as usize).and_then(|it| it.parked.front());
+        let points: Vec<Point> = match parked.map(|it| &it.work) {
+            Some(Work::Batch(_, batch)) => batch.waits.iter().map(|it| it.point).collect(),
+            Some(Work::Present(waits, _)) => waits.iter().map(|it| Point { semaphore: *it, value: None }).collect(),
+            Some(Work::Sparse(work)) => work.waits.clone(),
+            Some(Work::Fence(_)) | None => Vec::new(),
+        };
+        points.into_iter().filter(|it| !self.is_signaled(*it)).collect()
+    }
+
     /// Batches that wait for semaphores which nobody signals.
     pub(crate) fn parked(&self) -> impl Iterator<Item = (QueueId, u32)> {
         let queues = self.queues.iter().enumerate();

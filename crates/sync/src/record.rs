@@ -186,8 +186,8 @@ fn is_same_path(one: &Place, other: &Place) -> bool {
 mod tests {
     use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S, QueueFlags};
     use lavascope_program::{
-        Access, Batch, Certainty, Command, CommandBuffer, HazardKind, MemoryId, Place, QueueId, RasterOrder, Region,
-        Resource, ResourceId, ResourceKind, SparseBind, SparsePart, Step,
+        Access, Batch, Command, CommandBuffer, HazardKind, MemoryId, Place, QueueId, Region, Resource, ResourceId,
+        ResourceKind, SparseBind, SparsePart, Step,
     };
 
     use super::*;
@@ -195,14 +195,7 @@ mod tests {
     fn access(resource: u32, access: A) -> Command {
         let region = Region::Buffer(0..16);
         let (resource, stage, access) = (ResourceId(resource), S::COPY.0, access.0);
-        Command::Action(vec![Access {
-            resource,
-            region,
-            stage,
-            access,
-            order: RasterOrder::None,
-            certainty: Certainty::Certain,
-        }])
+        Command::Action(vec![Access::new(resource, region, stage, access)])
     }
 
     fn engine(queue: Queue) -> Engine {

@@ -91,8 +91,8 @@ impl Row {
             Some(own) => own.columns |= columns,
             None => steps.insert(at, Step { key, columns }),
         }
-        let mut kept = at + 1;
-        for index in kept..steps.len() {
+        let (behind, mut kept) = (at + 1, at + 1);
+        for index in behind..steps.len() {
             let mut step = steps[index];
             step.columns &= !if step.key.queue() == queue { columns } else { 0 };
             if step.columns != 0 {

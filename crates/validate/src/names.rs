@@ -35,6 +35,7 @@ pub(crate) fn function_text(mark: &Mark) -> String {
 /// `submit 4 on VkQueue#0`, or the call that something else is.
 pub(crate) fn step_text(kept: &Kept, objects: &Objects, titles: &Titles) -> String {
     match &kept.step {
+        _ if kept.is_recording() => "the recording".to_owned(),
         Step::Submit { queue, .. } => format!("submit {} on {}", kept.submit, queue_text(*queue, objects, titles)),
         _ => {
             let source = kept.source;
@@ -101,6 +102,10 @@ impl Names for LiveNames<'_> {
             && let Some((primary, index)) = self.find(&At { path: at.path[..1].to_vec(), ..at.clone() })
         {
             text += &format!(", executed by {}", recorded_text(primary, index, self.titles));
+        }
+        // Nothing of it was submitted yet.
+        if self.slice.steps.get(at.step as usize).is_some_and(|it| it.is_recording()) {
+            return text;
         }
         format!("{text}, {}", self.batch(at.step, at.batch))
     }

@@ -92,7 +92,7 @@ pub(super) static IGNORED: Reasons = &[
             GetDisplayModePropertiesKHR GetDisplayPlaneCapabilities2KHR GetDisplayPlaneCapabilitiesKHR
             GetDisplayPlaneSupportedDisplaysKHR GetDrmDisplayEXT GetRandROutputDisplayEXT GetWinrtDisplayNV
             ReleaseDisplayEXT ReleaseFullScreenExclusiveModeEXT SetHdrMetadataEXT SetLocalDimmingAMD
-            SetSwapchainPresentTimingQueueSizeEXT WaitForPresent2KHR WaitForPresentKHR
+            SetSwapchainPresentTimingQueueSizeEXT
         },
     ),
     (
@@ -124,7 +124,7 @@ pub(super) static IGNORED: Reasons = &[
     (
         "no access depends on this state",
         commands! {
-            CmdPushConstants CmdPushConstants2 CmdSetAlphaToCoverageEnableEXT CmdSetAlphaToOneEnableEXT
+            CmdSetAlphaToCoverageEnableEXT CmdSetAlphaToOneEnableEXT
             CmdSetAttachmentFeedbackLoopEnableEXT CmdSetBlendConstants CmdSetCoarseSampleOrderNV
             CmdSetColorBlendAdvancedEXT CmdSetColorBlendEquationEXT CmdSetConservativeRasterizationModeEXT
             CmdSetCoverageModulationModeNV CmdSetCoverageModulationTableEnableNV CmdSetCoverageModulationTableNV
@@ -161,33 +161,32 @@ pub(super) static IGNORED: Reasons = &[
     (
         "asks, and learns nothing about the order of accesses",
         commands! {
-            GetAccelerationStructureBuildSizesKHR GetAccelerationStructureDeviceAddressKHR
-            GetAccelerationStructureHandleNV GetAccelerationStructureMemoryRequirementsNV
-            GetAccelerationStructureOpaqueCaptureDescriptorDataEXT GetAndroidHardwareBufferPropertiesANDROID
-            GetBufferCollectionPropertiesFUCHSIA GetBufferMemoryRequirements GetBufferMemoryRequirements2
-            GetBufferOpaqueCaptureAddress GetBufferOpaqueCaptureDescriptorDataEXT GetCalibratedTimestampsKHR
-            GetClusterAccelerationStructureBuildSizesNV GetDataGraphPipelineAvailablePropertiesARM
-            GetDataGraphPipelinePropertiesARM GetDataGraphPipelineSessionBindPointRequirementsARM
-            GetDataGraphPipelineSessionMemoryRequirementsARM GetDescriptorSetHostMappingVALVE
-            GetDescriptorSetLayoutBindingOffsetEXT GetDescriptorSetLayoutHostMappingInfoVALVE
-            GetDescriptorSetLayoutSizeEXT GetDescriptorSetLayoutSupport GetDeviceAccelerationStructureCompatibilityKHR
-            GetDeviceBufferMemoryRequirements GetDeviceCombinedImageSamplerIndexNVX GetDeviceFaultDebugInfoKHR
-            GetDeviceFaultInfoEXT GetDeviceFaultReportsKHR GetDeviceGroupPeerMemoryFeatures
-            GetDeviceGroupPresentCapabilitiesKHR GetDeviceGroupSurfacePresentModes2EXT
-            GetDeviceGroupSurfacePresentModesKHR GetDeviceImageMemoryRequirements GetDeviceImageSparseMemoryRequirements
-            GetDeviceImageSubresourceLayout GetDeviceMemoryCommitment GetDeviceMemoryOpaqueCaptureAddress
-            GetDeviceMicromapCompatibilityEXT GetDeviceSubpassShadingMaxWorkgroupSizeHUAWEI
-            GetDeviceTensorMemoryRequirementsARM GetDynamicRenderingTilePropertiesQCOM GetEventStatus
-            GetExecutionGraphPipelineNodeIndexAMDX GetExecutionGraphPipelineScratchSizeAMDX GetExternalComputeQueueDataNV
-            GetFramebufferTilePropertiesQCOM GetGeneratedCommandsMemoryRequirementsEXT
-            GetGeneratedCommandsMemoryRequirementsNV GetImageDrmFormatModifierPropertiesEXT GetImageOpaqueCaptureDataEXT
-            GetImageOpaqueCaptureDescriptorDataEXT GetImageSparseMemoryRequirements GetImageSparseMemoryRequirements2
+            GetAccelerationStructureBuildSizesKHR GetAccelerationStructureHandleNV
+            GetAccelerationStructureMemoryRequirementsNV GetAccelerationStructureOpaqueCaptureDescriptorDataEXT
+            GetAndroidHardwareBufferPropertiesANDROID GetBufferCollectionPropertiesFUCHSIA GetBufferMemoryRequirements
+            GetBufferMemoryRequirements2 GetBufferOpaqueCaptureAddress GetBufferOpaqueCaptureDescriptorDataEXT
+            GetCalibratedTimestampsKHR GetClusterAccelerationStructureBuildSizesNV
+            GetDataGraphPipelineAvailablePropertiesARM GetDataGraphPipelinePropertiesARM
+            GetDataGraphPipelineSessionBindPointRequirementsARM GetDataGraphPipelineSessionMemoryRequirementsARM
+            GetDescriptorSetHostMappingVALVE GetDescriptorSetLayoutBindingOffsetEXT
+            GetDescriptorSetLayoutHostMappingInfoVALVE GetDescriptorSetLayoutSizeEXT GetDescriptorSetLayoutSupport
+            GetDeviceAccelerationStructureCompatibilityKHR GetDeviceBufferMemoryRequirements
+            GetDeviceCombinedImageSamplerIndexNVX GetDeviceFaultDebugInfoKHR GetDeviceFaultInfoEXT
+            GetDeviceFaultReportsKHR GetDeviceGroupPeerMemoryFeatures GetDeviceGroupPresentCapabilitiesKHR
+            GetDeviceGroupSurfacePresentModes2EXT GetDeviceGroupSurfacePresentModesKHR GetDeviceImageMemoryRequirements
+            GetDeviceImageSparseMemoryRequirements GetDeviceImageSubresourceLayout GetDeviceMemoryCommitment
+            GetDeviceMemoryOpaqueCaptureAddress GetDeviceMicromapCompatibilityEXT
+            GetDeviceSubpassShadingMaxWorkgroupSizeHUAWEI GetDeviceTensorMemoryRequirementsARM
+            GetDynamicRenderingTilePropertiesQCOM GetEventStatus GetExecutionGraphPipelineNodeIndexAMDX
+            GetExecutionGraphPipelineScratchSizeAMDX GetExternalComputeQueueDataNV GetFramebufferTilePropertiesQCOM
+            GetGeneratedCommandsMemoryRequirementsEXT GetGeneratedCommandsMemoryRequirementsNV
+            GetImageDrmFormatModifierPropertiesEXT GetImageOpaqueCaptureDataEXT GetImageOpaqueCaptureDescriptorDataEXT
             GetImageSubresourceLayout GetImageSubresourceLayout2 GetImageViewAddressNVX GetImageViewHandle64NVX
             GetImageViewHandleNVX GetImageViewOpaqueCaptureDescriptorDataEXT GetMemoryFdPropertiesKHR
             GetMemoryHostPointerPropertiesEXT GetMemoryMetalHandlePropertiesEXT GetMemoryWin32HandlePropertiesKHR
             GetMemoryZirconHandlePropertiesFUCHSIA GetMicromapBuildSizesEXT GetNativeBufferPropertiesOHOS
-            GetPartitionedAccelerationStructuresBuildSizesNV GetPastPresentationTimingEXT GetPastPresentationTimingGOOGLE
-            GetPerformanceParameterINTEL GetPipelineExecutableInternalRepresentationsKHR
+            GetPartitionedAccelerationStructuresBuildSizesNV GetPastPresentationTimingEXT
+            GetPastPresentationTimingGOOGLE GetPerformanceParameterINTEL GetPipelineExecutableInternalRepresentationsKHR
             GetPipelineExecutablePropertiesKHR GetPipelineExecutableStatisticsKHR GetPipelineIndirectDeviceAddressNV
             GetPipelineIndirectMemoryRequirementsNV GetPipelineKeyKHR GetPipelinePropertiesEXT GetQueueCheckpointData2NV
             GetQueueCheckpointDataNV GetRayTracingCaptureReplayShaderGroupHandlesKHR GetRayTracingShaderGroupHandlesKHR

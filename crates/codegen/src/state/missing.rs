@@ -4,14 +4,6 @@ use super::{Reasons, commands};
 
 pub(super) static MISSING: Reasons = &[
     (
-        "who waits for or signals an exported or imported payload is not known",
-        commands! {
-            GetFenceFdKHR GetFenceWin32HandleKHR GetSemaphoreFdKHR GetSemaphoreWin32HandleKHR
-            GetSemaphoreZirconHandleFUCHSIA ImportFenceFdKHR ImportFenceWin32HandleKHR ImportSemaphoreFdKHR
-            ImportSemaphoreWin32HandleKHR ImportSemaphoreZirconHandleFUCHSIA
-        },
-    ),
-    (
         "who else uses exported memory is not known",
         commands! {
             ExportMetalObjectsEXT GetMemoryAndroidHardwareBufferANDROID GetMemoryFdKHR GetMemoryMetalHandleEXT
@@ -127,8 +119,8 @@ pub(super) static MISSING: Reasons = &[
         "what it accesses is not followed",
         commands! {
             CmdBeginCustomResolveEXT CmdBindInvocationMaskHUAWEI CmdBindShadingRateImageNV
-            CmdConvertCooperativeVectorMatrixNV CmdDrawClusterHUAWEI CmdDrawClusterIndirectHUAWEI CmdSubpassShadingHUAWEI
-            ReleaseSwapchainImagesKHR
+            CmdConvertCooperativeVectorMatrixNV CmdDrawClusterHUAWEI CmdDrawClusterIndirectHUAWEI
+            CmdSubpassShadingHUAWEI
         },
     ),
 ];

@@ -22,8 +22,9 @@ pub(super) static UNDERSTOOD: Takers = &[
         "Memory",
         "Leave",
         commands! {
-            AllocateMemory BindBufferMemory BindBufferMemory2 BindImageMemory BindImageMemory2 GetImageMemoryRequirements
-            GetImageMemoryRequirements2 MapMemory MapMemory2
+            AllocateMemory BindBufferMemory BindBufferMemory2 BindImageMemory BindImageMemory2
+            GetImageMemoryRequirements GetImageMemoryRequirements2 MapMemory MapMemory2 GetImageSparseMemoryRequirements
+            GetImageSparseMemoryRequirements2
         },
     ),
     (
@@ -114,13 +115,14 @@ pub(super) static UNDERSTOOD: Takers = &[
         "Leave",
         commands! {
             CreateSwapchainKHR CreateSharedSwapchainsKHR GetSwapchainImagesKHR AcquireNextImageKHR AcquireNextImage2KHR
+            WaitForPresentKHR WaitForPresent2KHR
         },
     ),
     (
         "Swapchain",
         "Enter",
         commands! {
-            DestroySwapchainKHR
+            DestroySwapchainKHR ReleaseSwapchainImagesKHR
         },
     ),
     (
@@ -186,7 +188,7 @@ pub(super) static UNDERSTOOD: Takers = &[
             CmdSetRasterizerDiscardEnable CmdSetCullMode CmdSetPrimitiveTopology CmdSetDepthTestEnable
             CmdSetDepthWriteEnable CmdSetDepthBoundsTestEnable CmdSetStencilTestEnable CmdSetStencilOp
             CmdSetStencilWriteMask CmdSetLogicOpEnableEXT CmdSetLogicOpEXT CmdSetColorBlendEnableEXT
-            CmdSetColorWriteMaskEXT CmdSetColorWriteEnableEXT
+            CmdSetColorWriteMaskEXT CmdSetColorWriteEnableEXT CmdPushConstants CmdPushConstants2
         },
     ),
     (
@@ -218,7 +220,7 @@ pub(super) static UNDERSTOOD: Takers = &[
         "Ray",
         "Leave",
         commands! {
-            CreateAccelerationStructureKHR CreateAccelerationStructure2KHR
+            CreateAccelerationStructureKHR CreateAccelerationStructure2KHR GetAccelerationStructureDeviceAddressKHR
         },
     ),
     (
@@ -260,6 +262,15 @@ pub(super) static UNDERSTOOD: Takers = &[
         "Enter",
         commands! {
             CmdDecodeVideoKHR CmdEncodeVideoKHR
+        },
+    ),
+    (
+        "External",
+        "Leave",
+        commands! {
+            GetSemaphoreFdKHR GetSemaphoreWin32HandleKHR GetSemaphoreZirconHandleFUCHSIA ImportSemaphoreFdKHR
+            ImportSemaphoreWin32HandleKHR ImportSemaphoreZirconHandleFUCHSIA GetFenceFdKHR GetFenceWin32HandleKHR
+            ImportFenceFdKHR ImportFenceWin32HandleKHR
         },
     ),
 ];

@@ -4,6 +4,8 @@
 //! read it once, and what they say and leave behind belongs to a process.
 
 mod child;
+mod hazards;
+mod inline;
 mod lifetimes;
 mod messages;
 mod objects;

@@ -178,8 +178,8 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Understood(Family::Barrier, When::Enter), // vkCmdPipelineBarrier2
     Decision::Missing("commands generated on the device are not followed"), // vkCmdPreprocessGeneratedCommandsEXT
     Decision::Missing("commands generated on the device are not followed"), // vkCmdPreprocessGeneratedCommandsNV
-    Decision::Ignored("no access depends on this state"), // vkCmdPushConstants
-    Decision::Ignored("no access depends on this state"), // vkCmdPushConstants2
+    Decision::Understood(Family::Bind, When::Enter), // vkCmdPushConstants
+    Decision::Understood(Family::Bind, When::Enter), // vkCmdPushConstants2
     Decision::Missing("descriptors in buffers and heaps are not followed"), // vkCmdPushDataEXT
     Decision::Understood(Family::Bind, When::Enter), // vkCmdPushDescriptorSet
     Decision::Understood(Family::Bind, When::Enter), // vkCmdPushDescriptorSet2
@@ -457,7 +457,7 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Understood(Family::Descriptor, When::Enter), // vkFreeDescriptorSets
     Decision::Understood(Family::Memory, When::Enter), // vkFreeMemory
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetAccelerationStructureBuildSizesKHR
-    Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetAccelerationStructureDeviceAddressKHR
+    Decision::Understood(Family::Ray, When::Leave), // vkGetAccelerationStructureDeviceAddressKHR
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetAccelerationStructureHandleNV
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetAccelerationStructureMemoryRequirementsNV
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetAccelerationStructureOpaqueCaptureDescriptorDataEXT
@@ -516,9 +516,9 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetExecutionGraphPipelineNodeIndexAMDX
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetExecutionGraphPipelineScratchSizeAMDX
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetExternalComputeQueueDataNV
-    Decision::Missing("who waits for or signals an exported or imported payload is not known"), // vkGetFenceFdKHR
+    Decision::Understood(Family::External, When::Leave), // vkGetFenceFdKHR
     Decision::Understood(Family::Sync, When::Leave), // vkGetFenceStatus
-    Decision::Missing("who waits for or signals an exported or imported payload is not known"), // vkGetFenceWin32HandleKHR
+    Decision::Understood(Family::External, When::Leave), // vkGetFenceWin32HandleKHR
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetFramebufferTilePropertiesQCOM
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetGeneratedCommandsMemoryRequirementsEXT
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetGeneratedCommandsMemoryRequirementsNV
@@ -530,8 +530,8 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Understood(Family::Memory, When::Leave), // vkGetImageMemoryRequirements2
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageOpaqueCaptureDataEXT
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageOpaqueCaptureDescriptorDataEXT
-    Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageSparseMemoryRequirements
-    Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageSparseMemoryRequirements2
+    Decision::Understood(Family::Memory, When::Leave), // vkGetImageSparseMemoryRequirements
+    Decision::Understood(Family::Memory, When::Leave), // vkGetImageSparseMemoryRequirements2
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageSubresourceLayout
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageSubresourceLayout2
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageViewAddressNVX
@@ -642,9 +642,9 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetSamplerOpaqueCaptureDescriptorDataEXT
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetScreenBufferPropertiesQNX
     Decision::Understood(Family::Sync, When::Leave), // vkGetSemaphoreCounterValue
-    Decision::Missing("who waits for or signals an exported or imported payload is not known"), // vkGetSemaphoreFdKHR
-    Decision::Missing("who waits for or signals an exported or imported payload is not known"), // vkGetSemaphoreWin32HandleKHR
-    Decision::Missing("who waits for or signals an exported or imported payload is not known"), // vkGetSemaphoreZirconHandleFUCHSIA
+    Decision::Understood(Family::External, When::Leave), // vkGetSemaphoreFdKHR
+    Decision::Understood(Family::External, When::Leave), // vkGetSemaphoreWin32HandleKHR
+    Decision::Understood(Family::External, When::Leave), // vkGetSemaphoreZirconHandleFUCHSIA
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetShaderBinaryDataEXT
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetShaderInfoAMD
     Decision::Ignored("a name or a mark for tools"), // vkGetShaderInstrumentationValuesARM
@@ -663,11 +663,11 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Ignored("a name or a mark for tools"), // vkGetValidationCacheDataEXT
     Decision::Ignored("video sessions use memory that nobody else names"), // vkGetVideoSessionMemoryRequirementsKHR
     Decision::Ignored("surfaces and displays are not ours"), // vkGetWinrtDisplayNV
-    Decision::Missing("who waits for or signals an exported or imported payload is not known"), // vkImportFenceFdKHR
-    Decision::Missing("who waits for or signals an exported or imported payload is not known"), // vkImportFenceWin32HandleKHR
-    Decision::Missing("who waits for or signals an exported or imported payload is not known"), // vkImportSemaphoreFdKHR
-    Decision::Missing("who waits for or signals an exported or imported payload is not known"), // vkImportSemaphoreWin32HandleKHR
-    Decision::Missing("who waits for or signals an exported or imported payload is not known"), // vkImportSemaphoreZirconHandleFUCHSIA
+    Decision::Understood(Family::External, When::Leave), // vkImportFenceFdKHR
+    Decision::Understood(Family::External, When::Leave), // vkImportFenceWin32HandleKHR
+    Decision::Understood(Family::External, When::Leave), // vkImportSemaphoreFdKHR
+    Decision::Understood(Family::External, When::Leave), // vkImportSemaphoreWin32HandleKHR
+    Decision::Understood(Family::External, When::Leave), // vkImportSemaphoreZirconHandleFUCHSIA
     Decision::Ignored("hints about time and power"), // vkInitializePerformanceApiINTEL
     Decision::Understood(Family::Memory, When::Enter), // vkInvalidateMappedMemoryRanges
     Decision::Ignored("hints about time and power"), // vkLatencySleepLegacyNV
@@ -696,7 +696,7 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Ignored("surfaces and displays are not ours"), // vkReleaseFullScreenExclusiveModeEXT
     Decision::Ignored("hints about time and power"), // vkReleasePerformanceConfigurationINTEL
     Decision::Ignored("hints about time and power"), // vkReleaseProfilingLockKHR
-    Decision::Missing("what it accesses is not followed"), // vkReleaseSwapchainImagesKHR
+    Decision::Understood(Family::Swapchain, When::Enter), // vkReleaseSwapchainImagesKHR
     Decision::Understood(Family::CommandBuffer, When::Enter), // vkResetCommandBuffer
     Decision::Understood(Family::CommandBuffer, When::Enter), // vkResetCommandPool
     Decision::Understood(Family::Descriptor, When::Enter), // vkResetDescriptorPool
@@ -734,8 +734,8 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Missing("commands generated on the device are not followed"), // vkUpdateIndirectExecutionSetShaderEXT
     Decision::Ignored("video sessions use memory that nobody else names"), // vkUpdateVideoSessionParametersKHR
     Decision::Understood(Family::Sync, When::Leave), // vkWaitForFences
-    Decision::Ignored("surfaces and displays are not ours"), // vkWaitForPresent2KHR
-    Decision::Ignored("surfaces and displays are not ours"), // vkWaitForPresentKHR
+    Decision::Understood(Family::Swapchain, When::Leave), // vkWaitForPresent2KHR
+    Decision::Understood(Family::Swapchain, When::Leave), // vkWaitForPresentKHR
     Decision::Understood(Family::Sync, When::Leave), // vkWaitSemaphores
     Decision::Missing("host accesses without a buffer of ours are not followed"), // vkWriteAccelerationStructuresPropertiesKHR
     Decision::Missing("host accesses without a buffer of ours are not followed"), // vkWriteMicromapsPropertiesEXT

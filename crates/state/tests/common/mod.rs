@@ -10,6 +10,43 @@ use lavascope_program::Program;
 use lavascope_sim::World;
 use lavascope_state::{Collector, Listener, Reflect, ShaderCode, ShaderInterface, Tracker};
 
+mod sets;
+
+#[allow(unused_imports, reason = "each test uses some of it")]
+pub(crate) use sets::*;
+
+/// Makes a call on the device: the command, the name of its parameters, and those besides the device.
+macro_rules! call {
+    ($app:expr, $command:ident, $params:ident { $($field:ident: $value:expr),* $(,)? }) => {
+        $app.call(lavascope_abi::Command::$command, &$params { device: device(DEVICE), $($field: $value),* })
+    };
+}
+
+/// Creates an object with a create info.
+macro_rules! create {
+    ($app:expr, $command:ident, $params:ident, $info:expr, $made:ident: $handle:expr) => {
+        call!(
+            $app,
+            $command,
+            $params { p_create_info: Ptr::to(&$info), p_allocator: Ptr::NULL, $made: Ptr::to(&$handle) }
+        )
+    };
+}
+
+/// Records a command into command buffer 2.
+#[allow(unused_macros, reason = "each test uses some of it")]
+macro_rules! record {
+    ($app:expr, $command:ident, $params:ident { $($field:ident: $value:expr),* $(,)? }) => {
+        $app.call(lavascope_abi::Command::$command, &$params {
+            command_buffer: command_buffer(2),
+            $($field: $value),*
+        })
+    };
+}
+
+#[allow(unused_imports, reason = "each test uses some of it")]
+pub(crate) use {call, create, record};
+
 struct Names;
 
 impl Ids for Names {
@@ -61,6 +98,8 @@ handles! {
 /// An application with one device, which has two queues, a memory and a command pool.
 pub(crate) struct App<L> {
     pub(crate) tracker: Tracker<L>,
+    /// Whether each command is recorded, taken back, and recorded again.
+    pub(crate) takes_back: bool,
     calls: u64,
 }
 
@@ -86,18 +125,11 @@ impl<L: Listener> App<L> {
     }
 
     pub(crate) fn of(tracker: Tracker<L>) -> App<L> {
-        let mut app = App { tracker, calls: 0 };
+        let mut app = App { tracker, takes_back: true, calls: 0 };
         app.make_device();
         app.make_memory();
-        app.call(
-            Command::CreateCommandPool,
-            &CreateCommandPoolParams {
-                device: device(DEVICE),
-                p_create_info: Ptr::to(&CommandPoolCreateInfo::zeroed()),
-                p_allocator: Ptr::NULL,
-                p_command_pool: Ptr::to(&command_pool(1)),
-            },
-        );
+        let info = CommandPoolCreateInfo::zeroed();
+        create!(app, CreateCommandPool, CreateCommandPoolParams, info, p_command_pool: command_pool(1));
         app
     }
 
@@ -116,7 +148,14 @@ impl<L: Listener> App<L> {
         let mut packer = unsafe { Packer::new(&Names, &World) };
         let mut stream = Stream::default();
         match check(packer.enter(&mut stream, command, params, self.calls)) {
-            Ok(record) => assert!(self.tracker.enter(1, record), "nobody takes {command:?}"),
+            Ok(record) => {
+                assert!(self.tracker.enter(1, record), "nobody takes {command:?}");
+                // What is taken back leaves no trace: every test sees only what is done after that.
+                if desc.name.starts_with("vkCmd") && self.takes_back {
+                    self.tracker.take_back(1, record);
+                    assert!(self.tracker.enter(1, record), "nobody takes {command:?}");
+                }
+            }
             Err(error) => panic!("{error}"),
         }
         let (mut image, mut stream) = (Vec::new(), Stream::default());
@@ -316,16 +355,23 @@ impl<L: Listener> App<L> {
     }
 
     pub(crate) fn make_shader(&mut self, serial: u64, code: u32) {
-        let info = ShaderModuleCreateInfo { code_size: 4, p_code: Ptr::to(&code), ..ShaderModuleCreateInfo::zeroed() };
-        self.call(
-            Command::CreateShaderModule,
-            &CreateShaderModuleParams {
-                device: device(DEVICE),
-                p_create_info: Ptr::to(&info),
-                p_allocator: Ptr::NULL,
-                p_shader_module: Ptr::to(&shader_module(serial)),
-            },
-        );
+        self.make_module(serial, &[code]);
+    }
+
+    pub(crate) fn make_module(&mut self, serial: u64, words: &[u32]) {
+        let info = ShaderModuleCreateInfo {
+            code_size: words.len() as u64 * 4,
+            p_code: Ptr::to_slice(words),
+            ..ShaderModuleCreateInfo::zeroed()
+        };
+        create!(self, CreateShaderModule, CreateShaderModuleParams, info, p_shader_module: shader_module(serial));
+    }
+
+    /// The address of a buffer becomes known.
+    pub(crate) fn tell_address(&mut self, serial: u64, address: u64) {
+        let info = BufferDeviceAddressInfo { buffer: buffer(serial), ..BufferDeviceAddressInfo::zeroed() };
+        let params = GetBufferDeviceAddressParams { device: device(DEVICE), p_info: Ptr::to(&info) };
+        self.call_with(Command::GetBufferDeviceAddress, &params, address);
     }
 
     pub(crate) fn make_compute_pipeline(&mut self, serial: u64, module: u64) {
@@ -436,6 +482,13 @@ impl Reflect for Shaders {
         assert_eq!(code.entry_point, "main");
         self.0.get(*code.words.first()? as usize).cloned()
     }
+}
+
+/// The words of a shader in `spirv/tests/shaders`.
+pub(crate) fn words_of(name: &str) -> Vec<u32> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../spirv/tests/shaders");
+    let bytes = std::fs::read(folder.join(name)).expect("a shader");
+    bytes.as_chunks().0.iter().map(|it| u32::from_le_bytes(*it)).collect()
 }
 
 /// The accesses of a recorded action command.

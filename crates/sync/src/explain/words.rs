@@ -1,7 +1,7 @@
 //! Masks and regions in the words of the API.
 
 use lavascope_abi::{ImageAspectFlags, SYNC_ACCESSES, SYNC_STAGES};
-use lavascope_program::{Area, Region};
+use lavascope_program::{Area, Components, Region};
 
 /// The stages of a mask by name: the groups that are in it first, never what a group stands for again.
 pub fn stage_names(mask: u64) -> String {
@@ -47,9 +47,19 @@ pub fn region_text(region: &Region) -> String {
                     text += name;
                 }
             }
-            text + &it.area.map(area).unwrap_or_default()
+            text + &components(it.components) + &it.area.map(area).unwrap_or_default()
         }
     }
+}
+
+/// Those that are meant, where not all are.
+fn components(it: Components) -> String {
+    if it == Components::ALL {
+        return String::new();
+    }
+    let names = ["r", "g", "b", "a"];
+    let own = names.iter().enumerate().filter(|(at, _)| it.0 >> at & 1 != 0);
+    format!(".{}", own.map(|it| *it.1).collect::<String>())
 }
 
 fn part(name: &str, range: &std::ops::Range<u32>) -> String {
@@ -65,7 +75,7 @@ fn area(Area { offset, extent }: Area) -> String {
 #[cfg(test)]
 mod tests {
     use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
-    use lavascope_program::{Components, ImageRegion};
+    use lavascope_program::ImageRegion;
 
     use super::*;
 
@@ -88,6 +98,9 @@ mod tests {
             area: Some(Area { offset: [0, 8, 0], extent: [64, 8, 1] }),
             components: Components::ALL,
         };
-        assert_eq!(region_text(&Region::Image(region)), ".mip1.layer0..4.depth[0..64, 8..16, 0..1]");
+        assert_eq!(region_text(&Region::Image(region.clone())), ".mip1.layer0..4.depth[0..64, 8..16, 0..1]");
+        let green =
+            ImageRegion { aspects: ImageAspectFlags::COLOR.0, components: Components(0b0110), area: None, ..region };
+        assert_eq!(region_text(&Region::Image(green)), ".mip1.layer0..4.gb");
     }
 }

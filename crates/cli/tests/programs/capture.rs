@@ -47,7 +47,7 @@ fn the_hazards_of_a_trace_are_those_of_the_program() {
         output(stage.counted(options, samples()).args([name, "--no-check"]));
         let live = stage.report();
         let codes = |it: &Value| it.as_array().expect("a list").iter().map(|it| it["code"].clone()).collect::<Vec<_>>();
-        let mut check = || {
+        let check = || {
             let told = output(stage.lavascope().args(["check", "--json", "trace.lava"]));
             assert_eq!(told.status.code(), Some(1), "{name}: {}", text(&told.stderr));
             told.stdout

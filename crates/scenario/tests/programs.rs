@@ -243,7 +243,7 @@ fn rendering(random: &mut Random, resources: &[Resource]) -> Rendering {
         view: view(random, resources),
         load: random.pick(&LOADS),
         store: random.pick(&STORES),
-        resolve: random.some(|it| Resolve { view: view(it, resources) }),
+        resolve: random.some(|it| Resolve { view: view(it, resources), mode: 0 }),
     };
     Rendering {
         attachments: random.list(3, attachment),

@@ -193,7 +193,7 @@ impl Device {
             view,
             load: load_op(it.load_op),
             store: store_op(it.store_op),
-            resolve: resolve.map(|view| Resolve { view }),
+            resolve: resolve.map(|view| Resolve { view, mode: it.resolve_mode.0 }),
         })
     }
 

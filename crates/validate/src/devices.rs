@@ -152,7 +152,7 @@ impl Listener for Devices {
         let mark = Mark {
             function: at.source.command,
             number: self.counts.get(&object.raw()).copied().unwrap_or(0),
-            labels: self.titles.path_in_command_buffer(lavascope_abi::CommandBuffer(object.raw())),
+            labels: self.titles.labels(object),
         };
         let found = device.command(id, command, mark);
         if found != Findings::default() {
@@ -192,7 +192,8 @@ impl Listener for Devices {
         if !self.wants_submissions && !matches!(step, Step::Destroy(_)) {
             return;
         }
-        let found = device.step(at.source, step);
+        let labels = device.objects.queue_of(&step).and_then(|it| self.titles.labels(it));
+        let found = device.step(at.source, step, labels);
         let teller = Teller { id: at.device, device, recording: None, titles: &self.titles };
         teller.hazards(&found.hazards, &mut self.causes);
         teller.faults(&found.faults, &mut self.causes);

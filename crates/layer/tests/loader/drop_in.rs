@@ -294,7 +294,7 @@ fn facts_of_a_submission_say_which_it_was() {
         app.submit(0).expect("the null driver submits");
         let heard = take_heard();
         let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
-        for part in ["message_type = SubmitTimeError", "submit_index = 2", "command_buffer_index = 0"] {
+        for part in ["message_type = SubmitTimeError", "submit_index = 1", "command_buffer_index = 0"] {
             assert!(it.text.contains(part), "no `{part}` in\n{}", it.text);
         }
         app.destroy();

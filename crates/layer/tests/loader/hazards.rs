@@ -116,7 +116,7 @@ impl App {
         App::silent_of(entry, Setup { extensions: &[DEBUG_UTILS], settings, ..Setup::OFF })
     }
 
-    fn silent_of(entry: &ash::Entry, setup: Setup<'_>) -> App {
+    pub(crate) fn silent_of(entry: &ash::Entry, setup: Setup<'_>) -> App {
         let world = setup.world(entry);
         let (buffer, pool) = (world.create_buffer(), world.command_pool());
         let commands = world.command_buffers(pool, 2);
@@ -211,6 +211,21 @@ impl App {
             let value = address.expect("it can be mapped").byte_add(offset as usize).cast::<u32>().read();
             device.unmap_memory(self.memory);
             value
+        }
+    }
+
+    /// Opens or closes a debug label in a command buffer.
+    pub(crate) fn label(&self, index: usize, label: Option<&CStr>) {
+        let functions = ash::ext::debug_utils::Device::new(&self.world.instance, &self.world.device);
+        // SAFETY: the command buffer is being recorded, and as many labels are closed as were opened.
+        unsafe {
+            match label {
+                Some(name) => {
+                    let info = vk::DebugUtilsLabelEXT::default().label_name(name);
+                    functions.cmd_begin_debug_utils_label(self.commands[index], &info);
+                }
+                None => functions.cmd_end_debug_utils_label(self.commands[index]),
+            }
         }
     }
 

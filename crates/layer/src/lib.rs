@@ -26,6 +26,7 @@ mod inline;
 mod instance;
 mod interface;
 mod library;
+mod message_json;
 mod messages;
 mod names;
 mod order;
@@ -34,6 +35,7 @@ mod report;
 mod shim;
 mod stats;
 mod thread_end;
+mod told;
 mod validation;
 
 pub use entry::vkNegotiateLoaderLayerInterfaceVersion;

@@ -15,13 +15,25 @@ pub(crate) struct Setup<'a> {
     pub(crate) device_extensions: &'a [&'a CStr],
     /// For our layer, through `VK_EXT_layer_settings`.
     pub(crate) settings: &'a [(&'a CStr, &'a CStr)],
+    /// The same, addressed to the Khronos layer.
+    pub(crate) khronos_settings: &'a [(&'a CStr, &'a CStr)],
+    /// Through `VK_EXT_validation_features`.
+    pub(crate) features: &'a [vk::ValidationFeatureEnableEXT],
     pub(crate) utils: Option<vk::DebugUtilsMessengerCreateInfoEXT<'a>>,
     pub(crate) report: Option<vk::DebugReportCallbackCreateInfoEXT<'a>>,
 }
 
 impl<'a> Setup<'a> {
-    pub(crate) const BARE: Setup<'static> =
-        Setup { layers: &[], extensions: &[], device_extensions: &[], settings: &[], utils: None, report: None };
+    pub(crate) const BARE: Setup<'static> = Setup {
+        layers: &[],
+        extensions: &[],
+        device_extensions: &[],
+        settings: &[],
+        khronos_settings: &[],
+        features: &[],
+        utils: None,
+        report: None,
+    };
     pub(crate) const OFF: Setup<'static> = Setup { layers: &[LAYER], ..Setup::BARE };
     pub(crate) const STATS: Setup<'static> = Setup { settings: &[(c"stats", c"on")], ..Setup::OFF };
 
@@ -30,13 +42,16 @@ impl<'a> Setup<'a> {
     }
 
     pub(crate) fn try_instance(&self, entry: &ash::Entry) -> Result<ash::Instance, vk::Result> {
-        let values: Vec<*const c_char> = self.settings.iter().map(|it| it.1.as_ptr()).collect();
-        let setting = |(at, it): (usize, &(&'a CStr, &'a CStr))| vk::LayerSettingEXT {
+        let own = self.settings.iter().map(|it| (LAYER, *it));
+        let wanted: Vec<_> = own.chain(self.khronos_settings.iter().map(|it| (SECOND_NAME, *it))).collect();
+        let values: Vec<*const c_char> = wanted.iter().map(|it| it.1.1.as_ptr()).collect();
+        let setting = |(at, it): (usize, &(&'static CStr, (&'a CStr, &'a CStr)))| vk::LayerSettingEXT {
             value_count: 1,
             p_values: (&raw const values[at]).cast(),
-            ..vk::LayerSettingEXT::default().layer_name(LAYER).setting_name(it.0).ty(vk::LayerSettingTypeEXT::STRING)
+            ..vk::LayerSettingEXT::default().layer_name(it.0).setting_name(it.1.0).ty(vk::LayerSettingTypeEXT::STRING)
         };
-        let settings: Vec<vk::LayerSettingEXT> = self.settings.iter().enumerate().map(setting).collect();
+        let settings: Vec<vk::LayerSettingEXT> = wanted.iter().enumerate().map(setting).collect();
+        let mut features = vk::ValidationFeaturesEXT::default().enabled_validation_features(self.features);
         let mut chained = vk::LayerSettingsCreateInfoEXT::default().settings(&settings);
         let (mut utils, mut report) = (self.utils, self.report);
         let [layers, extensions] = [self.layers, self.extensions].map(pointers);
@@ -47,6 +62,9 @@ impl<'a> Setup<'a> {
             .enabled_extension_names(&extensions);
         if !settings.is_empty() {
             info = info.push_next(&mut chained);
+        }
+        if !self.features.is_empty() {
+            info = info.push_next(&mut features);
         }
         if let Some(it) = utils.as_mut() {
             info = info.push_next(it);

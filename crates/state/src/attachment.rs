@@ -9,9 +9,10 @@ use lavascope_abi as vk;
 use lavascope_program::{Access, Area, AttachmentView, Components, ImageRegion, Region};
 
 use crate::raster::Raster;
-use crate::shader::Shader;
+use crate::shader::{Shader, TileReads};
 use crate::usage::{
-    COLOR_READ, COLOR_WRITE, DENSITY_MAP_READ, EARLY_READ, EARLY_WRITE, LATE_READ, LATE_WRITE, SHADING_RATE_READ, Usage,
+    COLOR_READ, COLOR_WRITE, DENSITY_MAP_READ, EARLY_READ, EARLY_WRITE, LATE_READ, LATE_WRITE, SHADING_RATE_READ,
+    TILE_COLOR_READ, TILE_DEPTH_READ, Usage,
 };
 
 /// A use of an attachment of the current subpass or rendering.
@@ -80,10 +81,17 @@ pub(crate) fn of_draw(raster: &Raster, shaders: &[Shader], locations: Option<&[u
     if fragment.is_none() {
         return found;
     }
+    let tile = interface.map_or(TileReads::default(), |it| it.tile);
+    let tile_read = |usage: Usage, at: usize| if tile.unordered[at] { usage.unordered() } else { usage };
+    found.extend(tile.depth.then(|| touch(Target::Depth, tile_read(TILE_DEPTH_READ, 1))));
+    found.extend(tile.stencil.then(|| touch(Target::Stencil, tile_read(TILE_DEPTH_READ, 2))));
     for index in 0..colors {
         let location = locations.map_or(Some(index as u32), |it| it.get(index).copied());
         let is_written = |location: u32| interface.is_none_or(|it| location < 64 && it.outputs >> location & 1 != 0);
         let state = raster.color(index);
+        if location.is_some_and(|it| it < 64 && tile.colors >> it & 1 != 0) {
+            found.push(touch(Target::Color(index as u32), tile_read(TILE_COLOR_READ, 0)));
+        }
         if !location.is_some_and(is_written) || !state.is_enabled || state.write_mask == 0 {
             continue;
         }

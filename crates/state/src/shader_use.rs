@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use lavascope_abi::{AccessFlags2 as Bits, Buffer, DescriptorType};
-use lavascope_program::{Access, Area, Certainty, Region, ResourceId};
+use lavascope_abi::{AccessFlags2 as Bits, Buffer, DescriptorType, ImageAspectFlags};
+use lavascope_program::{Access, Area, Certainty, RasterOrder, Region, ResourceId};
 
 use crate::bind::{BoundSet, Kind, SetRef, State};
 use crate::descriptor::{Content, Descriptor, Set};
@@ -11,6 +11,7 @@ use crate::device::Device;
 use crate::launch::Launch;
 use crate::listener::Out;
 use crate::numbers::Numbers;
+use crate::raster::Ordered;
 use crate::ray::SCRATCH;
 use crate::rendering::Scene;
 use crate::shader::{AddressUse, DescriptorUse, Element, Shader};
@@ -55,6 +56,10 @@ struct OfDescriptor {
     offset: u64,
     /// Where input attachments are read.
     area: Option<Area>,
+    /// Fragments do it one after the other.
+    is_ordered: bool,
+    /// Which input attachments are read in the order of fragments.
+    ordered: Ordered,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +82,7 @@ impl Device {
         kind: Kind,
         shaders: &[Shader],
         launch: &Launch,
+        ordered: Ordered,
         out: &mut Out<'_>,
     ) -> Uses {
         let mut uses = Uses::default();
@@ -92,7 +98,7 @@ impl Device {
             let stage = shader.pipeline_stage();
             uses.fixed.extend(state.descriptors_read(kind, shader, out));
             for it in &interface.descriptors {
-                self.add_descriptor(&numbers, stage, it, area_of(&state.scene), &mut uses, out);
+                self.add_descriptor(&numbers, stage, it, (area_of(&state.scene), ordered), &mut uses, out);
             }
             for it in &interface.addresses {
                 uses.fixed.extend(self.at_address_used(&numbers, stage, it, out));
@@ -106,7 +112,7 @@ impl Device {
         numbers: &Numbers<'_>,
         stage: u64,
         it: &DescriptorUse,
-        area: Option<Area>,
+        (area, ordered): (Option<Area>, Ordered),
         uses: &mut Uses,
         out: &mut Out<'_>,
     ) {
@@ -136,6 +142,8 @@ impl Device {
             certainty,
             offset: dynamic_offset(bound, binding.dynamic, element),
             area,
+            is_ordered: it.is_ordered,
+            ordered,
         };
         match handle.filter(|_| binding.is_late) {
             Some(set) => uses.late.push(LateUse { set, access }),
@@ -219,9 +227,10 @@ impl Device {
 
     fn through_one(&self, descriptor: Descriptor, it: &OfDescriptor, certainty: Certainty, found: &mut Vec<Access>) {
         let Some((resource, region)) = self.described(descriptor, it) else { return };
+        let order = order_of(descriptor.ty, it, &region);
         let usage = |access| {
             let access = Usage::of_shader(it.stage, access).on(resource, region.clone());
-            Access { certainty, ..access }
+            Access { certainty, order, ..access }
         };
         let (read, write) = accesses_of(descriptor.ty);
         found.extend(it.reads.then_some(read).map(usage));
@@ -303,6 +312,18 @@ fn area_of(scene: &Scene) -> Option<Area> {
     match scene {
         Scene::Known(targets) => targets.area,
         Scene::None | Scene::Inherited { .. } => None,
+    }
+}
+
+/// The order of fragments that a use is in.
+fn order_of(ty: DescriptorType, it: &OfDescriptor, region: &Region) -> RasterOrder {
+    let is_input = ty == DescriptorType::INPUT_ATTACHMENT;
+    let is_color = matches!(region, Region::Image(it) if it.aspects & ImageAspectFlags::COLOR.0 != 0);
+    match (is_input, is_color) {
+        (false, _) if it.is_ordered => RasterOrder::Color,
+        (true, true) if it.ordered.color => RasterOrder::Color,
+        (true, false) if it.ordered.depth_stencil => RasterOrder::DepthStencil,
+        _ => RasterOrder::None,
     }
 }
 

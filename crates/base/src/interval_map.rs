@@ -17,7 +17,12 @@ pub struct IntervalMap<V> {
     len: usize,
     /// The leaf that was looked into last: the next look is often into the same.
     last: usize,
+    /// Leaves of before it was cleared, empty.
+    spare: Vec<Leaf<V>>,
 }
+
+/// Leaves whose room is kept when everything goes.
+const SPARE_MAX: usize = 2;
 
 #[derive(Clone, Debug)]
 struct Leaf<V> {
@@ -28,7 +33,27 @@ struct Leaf<V> {
 
 impl<V> Default for IntervalMap<V> {
     fn default() -> IntervalMap<V> {
-        IntervalMap { firsts: Vec::new(), leaves: Vec::new(), len: 0, last: 0 }
+        IntervalMap { firsts: Vec::new(), leaves: Vec::new(), len: 0, last: 0, spare: Vec::new() }
+    }
+}
+
+impl<V> Default for Leaf<V> {
+    fn default() -> Leaf<V> {
+        Leaf { starts: Vec::new(), ends: Vec::new(), values: Vec::new() }
+    }
+}
+
+impl<V> Leaf<V> {
+    fn insert(&mut self, at: usize, range: Range<u64>, value: V) {
+        self.starts.insert(at, range.start);
+        self.ends.insert(at, range.end);
+        self.values.insert(at, value);
+    }
+
+    fn clear(&mut self) {
+        self.starts.clear();
+        self.ends.clear();
+        self.values.clear();
     }
 }
 
@@ -147,6 +172,17 @@ impl<V: Clone + Default> IntervalMap<V> {
         self.update(range, |_, value| *value = None);
     }
 
+    /// Takes everything out, and keeps some of the room.
+    pub fn clear(&mut self) {
+        self.firsts.clear();
+        self.leaves.truncate(SPARE_MAX - self.spare.len());
+        for mut leaf in self.leaves.drain(..) {
+            leaf.clear();
+            self.spare.push(leaf);
+        }
+        (self.len, self.last) = (0, 0);
+    }
+
     /// Neighbors inside `range`, and at its edges, that have equal values become one.
     pub fn join(&mut self, range: Range<u64>)
     where
@@ -230,14 +266,14 @@ impl<V: Clone + Default> IntervalMap<V> {
         self.len += 1;
         if self.leaves.is_empty() {
             self.firsts.push(range.start);
-            self.leaves.push(Leaf { starts: vec![range.start], ends: vec![range.end], values: vec![value] });
+            let mut leaf = self.spare.pop().unwrap_or_default();
+            leaf.insert(0, range, value);
+            self.leaves.push(leaf);
             return;
         }
         let spot = self.make_room(spot);
         let leaf = &mut self.leaves[spot.leaf];
-        leaf.starts.insert(spot.at, range.start);
-        leaf.ends.insert(spot.at, range.end);
-        leaf.values.insert(spot.at, value);
+        leaf.insert(spot.at, range, value);
         self.firsts[spot.leaf] = leaf.starts[0];
     }
 
@@ -252,7 +288,7 @@ impl<V: Clone + Default> IntervalMap<V> {
         if is_last {
             // At the end of everything, most likely more is to come: the old leaf stays full.
             self.firsts.push(u64::MAX);
-            self.leaves.push(Leaf { starts: Vec::new(), ends: Vec::new(), values: Vec::new() });
+            self.leaves.push(self.spare.pop().unwrap_or_default());
             return Spot { leaf: spot.leaf + 1, at: 0 };
         }
         let at = LEAF_MAX / 2;
@@ -332,6 +368,11 @@ mod tests {
                     array[start as usize..end as usize].fill(0);
                 }
                 1 => map.join(start..end),
+                _ if round % 10_000 == 5_000 => {
+                    map.clear();
+                    assert!(map.is_empty() && map.iter().next().is_none());
+                    array.fill(0);
+                }
                 2 => {
                     map.update(start..end, |_, it| *it = it.map(|it| it % 3 + 1));
                     array[start as usize..end as usize]

@@ -97,7 +97,17 @@ fn troubles(report: &Report, paint: Paint) -> Vec<String> {
     for it in processes.iter().flat_map(|it| &it.bugs) {
         lines.push(format!("{} in {}: {}; please report it", paint.bad("a bug of ours"), it.place, it.text));
     }
+    for it in processes.iter().flat_map(|it| &it.lost_devices) {
+        lines.push(format!("{}\n  {}", paint.bad(&it.text), it.lines.join("\n  ")));
+    }
     lines.extend(not_followed(processes));
+    for it in processes.iter().filter(|it| it.waited.times > 0) {
+        let (times, time) = (counted(it.waited.times, "time"), it.waited.milliseconds);
+        lines.push(format!(
+            "threads of {} waited {times} for us, {time} ms in all: calls came faster than they were looked at",
+            name(it)
+        ));
+    }
     let mut unknown: Vec<&str> = processes.iter().flat_map(|it| &it.unknown_commands).map(String::as_str).collect();
     unknown.sort_unstable();
     unknown.dedup();

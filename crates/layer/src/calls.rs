@@ -5,12 +5,10 @@
 
 use std::cell::{Cell, RefCell};
 
-use lavascope_abi::desc::{Access, Layout, Len, Pointer, Target, Work};
+use lavascope_abi::desc::{Access, Layout};
 use lavascope_abi::*;
-use lavascope_event::memory::Memory;
-use lavascope_event::walk::Frame;
-use lavascope_event::{Call, Touch, check, rules};
-use lavascope_marshal::{CMemory, Ids, Packer, Stream, outputs_image, straight};
+use lavascope_event::{Call, Touch, check};
+use lavascope_marshal::{Ids, Packer, Stream, outputs_image, straight};
 use lavascope_stream::{Keeper, Parent, Thread};
 
 use crate::deferred::{Said, said};
@@ -18,8 +16,11 @@ use crate::device::DeviceData;
 use crate::dispatch::dispatch_key;
 use crate::entry::{WATCHED_DEVICES, WATCHED_INSTANCES};
 use crate::fence::fence;
+use crate::handles::{Handle, handle_type, handles_behind, handles_in_structures};
 use crate::hub::{HUB, Hub};
+use crate::inline::{self, Found, Moment};
 use crate::instance::InstanceData;
+use crate::messages::Answer;
 use crate::names::{Names, PROCESS, SECONDARY, is_of_process};
 use crate::order::{After, Order};
 use crate::shim::Bits;
@@ -123,10 +124,39 @@ pub(crate) struct Entered {
     call: u64,
     /// Who got the first half, and gets the second: half a call in a stream would hold up the others.
     listeners: u8,
+    /// The application wants that the driver does not see it.
+    is_given_up: bool,
 }
 
 impl Entered {
-    const NOT: Entered = Entered { local: std::ptr::null_mut(), call: 0, listeners: 0 };
+    const NOT: Entered = Entered { local: std::ptr::null_mut(), call: 0, listeners: 0, is_given_up: false };
+
+    fn new(local: *mut Local, call: u64, listeners: u8) -> Entered {
+        Entered { local, call, listeners, is_given_up: false }
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_given_up(self) -> bool {
+        self.is_given_up
+    }
+
+    /// Tells the application what its call led to before the driver sees it.
+    #[inline(always)]
+    fn after(self, found: Option<Box<Found>>, names: &Names) -> Entered {
+        match found {
+            None => self,
+            Some(found) => self.after_telling(&found, names),
+        }
+    }
+
+    #[cold]
+    fn after_telling(self, found: &Found, names: &Names) -> Entered {
+        let tell = || found.tell(names, Moment::BeforeTheDriver);
+        match fence("messages", tell, || Answer::Nobody) {
+            Answer::GiveUp => Entered { is_given_up: true, listeners: self.listeners & !Hub::INLINE, ..self },
+            _ => self,
+        }
+    }
 }
 
 thread_local! {
@@ -283,7 +313,7 @@ pub(crate) unsafe fn enter<T: Structure>(
                 // SAFETY: the record was just written, and nothing was claimed since.
                 unsafe { local.thread.commit(words) };
                 local.touch_objects(call, called.is_recording);
-                return Entered { local: called.local, call, listeners };
+                return (Entered::new(called.local, call, listeners), None);
             }
             // It has touches, or the walker must make it: once more, apart. What was noted is noted again.
             local.notes.clear();
@@ -301,9 +331,10 @@ pub(crate) unsafe fn enter<T: Structure>(
         }
         local.note_recorder(called.is_recording);
         local.finish_enter(listeners, call);
-        Entered { local: called.local, call, listeners }
+        (Entered::new(called.local, call, listeners), local.validate(listeners))
     };
-    fence(command, work, || Entered::NOT)
+    let (entered, found) = fence(command, work, || (Entered::NOT, None));
+    entered.after(found, called.owner.names())
 }
 
 /// A call is about to be passed on. The tables tell how it is packed.
@@ -332,14 +363,16 @@ pub(crate) unsafe fn enter_walking(
         // SAFETY: the caller says that the parameters are valid.
         unsafe { walk(&mut local.stream, &look, command, params, call) };
         local.finish_enter(listeners, call);
-        if order.before {
-            // Before the driver sees it: it may give the same handle to another thread at once.
-            // SAFETY: as above.
-            unsafe { forget(names, command, params) };
-        }
-        Entered { local: place, call, listeners }
+        (Entered::new(place, call, listeners), local.validate(listeners))
     };
-    fence(command, work, || Entered::NOT)
+    let (entered, found) = fence(command, work, || (Entered::NOT, None));
+    let entered = entered.after(found, names);
+    if order.before && !entered.local.is_null() && !entered.is_given_up {
+        // Before the driver sees it: it may give the same handle to another thread at once.
+        // SAFETY: the caller says that the parameters are valid.
+        fence(command, || unsafe { forget(names, command, params) }, || ());
+    }
+    entered
 }
 
 /// A call that says nothing returned.
@@ -380,7 +413,9 @@ pub(crate) unsafe fn leave(
     }
     // SAFETY: the thread's own, and the caller's word for the parameters.
     let work = || unsafe { (*entered.local).leave(names, command, order, params, result, entered) };
-    fence(command, work, || ());
+    if let Some(found) = fence(command, work, || None) {
+        fence("messages", || _ = found.tell(names, Moment::AfterTheDriver), || ());
+    }
 }
 
 /// Passes a call on, with what happens around it. For the commands that are intercepted by hand.
@@ -488,6 +523,15 @@ impl Local {
         self.thread.end_record();
     }
 
+    /// Has the record that was just made validated, where that is wanted. Gives what the application must be told.
+    #[inline(always)]
+    fn validate(&self, listeners: u8) -> Option<Box<Found>> {
+        if listeners & Hub::INLINE == 0 {
+            return None;
+        }
+        inline::take(self.thread.number(), self.stream.words())
+    }
+
     unsafe fn leave(
         &mut self,
         names: &Names,
@@ -496,8 +540,9 @@ impl Local {
         params: *const u8,
         result: u64,
         entered: Entered,
-    ) {
+    ) -> Option<Box<Found>> {
         let (desc, call) = (command.desc(), entered.call);
+        let mut found = None;
         let is_read = entered.listeners & Hub::READS != 0;
         let touch = is_read.then(|| self.thread.touch(call));
         // SAFETY: the caller says that the parameters are valid and the call returned.
@@ -513,6 +558,7 @@ impl Local {
             // What a call returns is ordered by the call itself.
             self.notes.clear();
             self.give(entered.listeners);
+            found = self.validate(entered.listeners);
         }
         // SAFETY: as above.
         match unsafe { said(command, params, result) } {
@@ -522,13 +568,14 @@ impl Local {
             Said::Complete(operation) => learn_deferred(names, operation, touch),
         }
         if !is_read {
-            return;
+            return found;
         }
         self.thread.complete(call);
         // SAFETY: as above.
         if order.after.is_due(result, || unsafe { has_progressed(names, params) }) {
             HUB.threads.push_barrier(&self.thread);
         }
+        found
     }
 
     /// Names the objects that a call gave out, and keeps what it says about them.
@@ -607,7 +654,7 @@ fn is_studied(command: Command) -> bool {
 }
 
 /// Keeps what a creation says about its objects: its parameters, read as a record.
-unsafe fn study(names: &Names, command: Command, params: *const u8, made: &[Found]) {
+unsafe fn study(names: &Names, command: Command, params: *const u8, made: &[Handle]) {
     let (mut stream, notes) = (Stream::default(), Notes::default());
     let look = Look { names, thread: 0, notes: &notes, recorder: None };
     // SAFETY: the parameters are still those of the call.
@@ -684,72 +731,4 @@ unsafe fn forget(names: &Names, command: Command, params: *const u8) {
             _ => own.forget(it.ty, it.handle),
         }
     }
-}
-
-/// The type of a handle, or of those that a pointer leads to.
-fn handle_type(work: &Work) -> Option<HandleType> {
-    match work {
-        Work::Handles { ty, .. } | Work::Pointer { pointer: Pointer { to: Target::Handle(ty), .. }, .. } => Some(*ty),
-        _ => None,
-    }
-}
-
-/// A handle in the parameters or outputs of a call.
-#[derive(Clone, Copy)]
-struct Found {
-    ty: HandleType,
-    handle: u64,
-    is_behind_pointer: bool,
-}
-
-/// The handles in an image and directly behind its pointers, in order.
-unsafe fn handles_behind(layout: &'static Layout, base: u64) -> Vec<Found> {
-    // SAFETY: the caller has the image of a call.
-    let memory = unsafe { CMemory::of_this_process() };
-    let frame = Frame::root(layout, base);
-    let mut found = Vec::new();
-    for work in layout.work {
-        let at = base + u64::from(work.at());
-        match work {
-            Work::Handles { ty, .. } => {
-                found.extend(memory.read(at, 8).map(|handle| Found { ty: *ty, handle, is_behind_pointer: false }));
-            }
-            Work::Pointer { pointer: Pointer { to: Target::Handle(ty), len, .. }, .. } if *len != Len::Terminated => {
-                let count = rules::count(&memory, &frame, *len, 0).unwrap_or(0);
-                let first = memory.follow(at);
-                let elements = (0..count).filter_map(|it| memory.read(first? + it * 8, 8));
-                found.extend(elements.map(|handle| Found { ty: *ty, handle, is_behind_pointer: true }));
-            }
-            _ => {}
-        }
-    }
-    found
-}
-
-/// The handles in structures that a call wrote: displays, and the physical devices of a group.
-unsafe fn handles_in_structures(layout: &'static Layout, base: u64) -> Vec<Found> {
-    // SAFETY: the caller has the outputs of a call that returned.
-    let memory = unsafe { CMemory::of_this_process() };
-    let frame = Frame::root(layout, base);
-    let mut found = Vec::new();
-    for work in layout.work {
-        let Work::Pointer { at, pointer: Pointer { to: Target::Struct(inner), len, .. } } = work else { continue };
-        let count = rules::count(&memory, &frame, *len, 0).unwrap_or(0);
-        let Some(first) = memory.follow(base + u64::from(*at)) else { continue };
-        for element in 0..count {
-            let owner = first + element * u64::from(inner.size);
-            for work in inner.work {
-                let Work::Handles { at, count, ty, .. } = work else { continue };
-                // What lies behind the devices of a group is noise.
-                let tail = inner.work.iter().find_map(|it| match it {
-                    Work::Tail { array, count, .. } if array.at == *at => memory.at(owner, *count),
-                    _ => None,
-                });
-                let used = tail.unwrap_or(u64::from(*count)).min(u64::from(*count));
-                let handles = (0..used).filter_map(|it| memory.read(owner + u64::from(*at) + it * 8, 8));
-                found.extend(handles.map(|handle| Found { ty: *ty, handle, is_behind_pointer: true }));
-            }
-        }
-    }
-    found
 }

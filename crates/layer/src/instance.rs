@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use lavascope_abi::*;
-use lavascope_settings::{Settings, Severity};
+use lavascope_settings::{Settings, Severity, SyncMode};
 
 use crate::application::Wishes;
 use crate::calls::around;
@@ -13,9 +13,11 @@ use crate::dispatch::dispatch_key;
 use crate::entry::{CHAINS, WATCHED_INSTANCES, text};
 use crate::fence::fence;
 use crate::hub::{HUB, Hub, Reading};
+use crate::inline::{self, Inlining};
 use crate::interface::*;
 use crate::messages::{Message, Messages};
 use crate::names::{Names, PROCESS};
+use crate::validation::Wanted;
 use crate::{InstanceTable, library, report};
 
 /// An instance and what comes after us in its chain.
@@ -27,11 +29,9 @@ pub(crate) struct InstanceData {
     /// Who listens to its calls; nobody, if zero.
     pub(crate) listeners: u8,
     /// Ends with the instance.
-    _reading: Option<Reading>,
-    /// Whether hazards are wanted.
-    pub(crate) is_validated: bool,
-    /// Whether hazards are wanted that are only possible.
-    pub(crate) wants_possible: bool,
+    _listening: Listening,
+    /// Which hazards are wanted; none if not any.
+    pub(crate) wanted: Option<Wanted>,
     pub(crate) has_debug_utils: bool,
     pub(crate) has_debug_report: bool,
     pub(crate) messages: Arc<Messages>,
@@ -40,6 +40,9 @@ pub(crate) struct InstanceData {
 impl InstanceData {
     /// Messages wait at devices.
     pub(crate) fn deliver(&self) {}
+
+    /// Devices are lost, and say so themselves.
+    pub(crate) fn lost(&self, _: Command) {}
 
     pub(crate) fn names(&self) -> &'static Names {
         &PROCESS
@@ -94,7 +97,7 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
     let wishes = unsafe { Wishes::read(params.p_create_info.as_ptr().as_ref()?) };
     let (settings, problems) = lavascope_settings::sources::read(wishes.settings);
     let messages = Arc::new(Messages::new(wishes.messengers, &settings));
-    let (listeners, reading) = start(&settings, &messages);
+    let (listeners, listening) = start(&settings, &messages);
     for problem in &problems {
         tell(&messages, problem.severity, &problem.place.to_string(), &problem.text());
     }
@@ -108,9 +111,8 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
             get_physical_device_proc_addr: way.get_physical,
             table,
             listeners,
-            is_validated: settings.sync && reading.is_some(),
-            wants_possible: settings.possible,
-            _reading: reading,
+            wanted: (settings.sync && listeners & (Hub::READS | Hub::INLINE) != 0).then(|| Wanted::of(&settings)),
+            _listening: listening,
             has_debug_utils: wishes.has_debug_utils,
             has_debug_report: wishes.has_debug_report,
             messages,
@@ -149,9 +151,8 @@ unsafe fn pass_on<const CHAIN: usize>(params: &CreateInstanceParams) -> Option<R
             get_physical_device_proc_addr: way.get_physical,
             table,
             listeners: 0,
-            _reading: None,
-            is_validated: false,
-            wants_possible: false,
+            _listening: Listening::default(),
+            wanted: None,
             has_debug_utils: false,
             has_debug_report: false,
             messages: Arc::new(Messages::silent()),
@@ -181,8 +182,15 @@ unsafe fn remember<const CHAIN: usize>(
     data.messages.set_alive(true);
 }
 
+/// What is needed for as long as an instance lives.
+#[derive(Default)]
+struct Listening {
+    _reading: Option<Reading>,
+    _inlining: Option<Inlining>,
+}
+
 /// Does what the settings say, and tells who listens to calls.
-fn start(settings: &Settings, messages: &Messages) -> (u8, Option<Reading>) {
+fn start(settings: &Settings, messages: &Messages) -> (u8, Listening) {
     let complain = |setting: &str, text: &str| {
         tell(messages, Severity::Error, &format!("setting {setting}"), text);
     };
@@ -198,17 +206,28 @@ fn start(settings: &Settings, messages: &Messages) -> (u8, Option<Reading>) {
             Err(text) => complain("print", &text),
         }
     }
-    let mut reading = None;
-    if settings.stats || settings.sync {
+    let mut listening = Listening::default();
+    let is_inline = settings.sync_mode == SyncMode::Inline;
+    if settings.stats || settings.sync && !is_inline || settings.capture.is_some() {
+        let wanted = if settings.capture.is_some() {
+            "capture"
+        } else if settings.sync {
+            "sync"
+        } else {
+            "stats"
+        };
         match HUB.start_reading(settings) {
-            Ok(it) => (listeners, reading) = (listeners | Hub::READS, Some(it)),
-            Err(text) => complain(if settings.sync { "sync" } else { "stats" }, &text),
+            Ok(it) => (listeners, listening._reading) = (listeners | Hub::READS, Some(it)),
+            Err(text) => complain(wanted, &text),
         }
+    }
+    if settings.sync && is_inline {
+        (listeners, listening._inlining) = (listeners | Hub::INLINE, Some(inline::start(settings)));
     }
     if listeners != 0 {
         library::keep();
     }
-    (listeners, reading)
+    (listeners, listening)
 }
 
 /// A problem with the settings: `lavascope run` tells it at the end; without it the application or the log must.
@@ -259,6 +278,7 @@ fn end(data: Box<InstanceData>) {
 extern "C" fn at_exit() {
     let work = || {
         HUB.end_process();
+        inline::end_process();
         if CHAINS.iter().all(|it| it.instances.len() == 0 && it.devices.len() == 0) {
             CHAINS.iter().for_each(|it| {
                 it.instances.release();
@@ -280,8 +300,17 @@ static AT_EXIT: extern "C" fn() = at_exit;
 ///
 /// The list must be that of a valid create info.
 pub(crate) unsafe fn has_extension(info: &InstanceCreateInfo, wanted: &std::ffi::CStr) -> bool {
-    let names = info.pp_enabled_extension_names;
-    (0..info.enabled_extension_count as usize).any(|it| {
+    // SAFETY: the caller's word.
+    unsafe { has_name(info.pp_enabled_extension_names, info.enabled_extension_count, wanted) }
+}
+
+/// Whether a list of names has one.
+///
+/// # Safety
+///
+/// The list must have as many null-terminated names as it says.
+pub(crate) unsafe fn has_name(names: Ptr<Ptr<u8>>, count: u32, wanted: &std::ffi::CStr) -> bool {
+    (0..count as usize).any(|it| {
         // SAFETY: the list has as many names as it says.
         let name = unsafe { names.as_ptr().add(it).as_ref() };
         // SAFETY: each is null-terminated.

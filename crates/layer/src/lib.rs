@@ -11,7 +11,9 @@ mod macros;
 
 mod application;
 mod calls;
+mod capture;
 mod chain;
+mod death;
 mod deferred;
 mod device;
 mod dispatch;
@@ -20,10 +22,13 @@ mod enumerate;
 mod fence;
 #[rustfmt::skip]
 mod generated;
+mod handles;
 mod hub;
+mod inline;
 mod instance;
 mod interface;
 mod library;
+mod lost;
 mod messages;
 mod names;
 mod order;

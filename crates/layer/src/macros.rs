@@ -38,10 +38,17 @@ macro_rules! shims {
             let order = const { Order::of(Command::$command) };
             // SAFETY: these are the parameters of this command, valid as the specification demands.
             let entered = unsafe { enter!(called, $command, order, &params, $($straight)?) };
-            // SAFETY: the application's own parameters, for the function of that name.
-            let result = unsafe { next($first $(, $parameter)*) };
+            let result = if entered.is_given_up() {
+                Bits::given_up()
+            } else {
+                // SAFETY: the application's own parameters, for the function of that name.
+                unsafe { next($first $(, $parameter)*) }
+            };
             // SAFETY: the same parameters, after the call returned.
             unsafe { leave!($leave, entered, called, $command, order, &params, result) };
+            if Bits::is_lost(&result) {
+                called.owner.lost(Command::$command);
+            }
             if const { tells(Command::$command) } {
                 called.owner.deliver();
             }

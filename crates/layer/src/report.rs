@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -52,6 +53,17 @@ pub(crate) fn not_followed(all: Vec<Value>) {
     say("not-followed", Value::Array(all));
 }
 
+/// How often and how long threads of the application waited for ours so far; a later line takes the place of an
+/// earlier one.
+pub(crate) fn waited(times: u64, time: Duration) {
+    say("waited", json!({ "times": times, "milliseconds": time.as_millis() as u64 }));
+}
+
+/// A device was lost. Says whether there is a report.
+pub(crate) fn device_lost(title: &str, lines: &[String]) -> bool {
+    say("device-lost", json!({ "text": title, "lines": lines }))
+}
+
 /// Whether there is a report.
 pub(crate) fn is_open() -> bool {
     let report = REPORT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -70,6 +82,11 @@ pub(crate) fn stats(stats: &Stats) {
     if stats.broken > 0 {
         bug("records", &format!("{} records are not well formed", stats.broken));
     }
+}
+
+/// A capture is complete.
+pub(crate) fn captured(path: &Path, size: u64) {
+    say("captured", json!({ "path": path.to_string_lossy(), "bytes": size }));
 }
 
 /// The last instance is gone.

@@ -7,8 +7,19 @@ pub(crate) use crate::order::{Order, tells};
 pub(crate) use lavascope_marshal::straight;
 
 /// A return value, widened.
-pub(crate) trait Bits {
+pub(crate) trait Bits: Sized + Default {
     fn bits(&self) -> u64;
+
+    /// Whether the device is lost.
+    #[inline(always)]
+    fn is_lost(&self) -> bool {
+        false
+    }
+
+    /// What a call returns that the application did not let reach the driver.
+    fn given_up() -> Self {
+        Self::default()
+    }
 }
 
 impl Bits for () {
@@ -20,6 +31,15 @@ impl Bits for () {
 impl Bits for Result {
     fn bits(&self) -> u64 {
         u64::from(self.0 as u32)
+    }
+
+    #[inline(always)]
+    fn is_lost(&self) -> bool {
+        *self == Result::ERROR_DEVICE_LOST
+    }
+
+    fn given_up() -> Result {
+        Result::ERROR_VALIDATION_FAILED
     }
 }
 

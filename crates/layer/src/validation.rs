@@ -1,8 +1,9 @@
 //! What the validator finds, on its way to whoever wants to know.
 //!
-//! The reader finds hazards while the application goes on. The report and the log get them at once, so that a crash
-//! loses nothing; the application's messengers get them on the application's own threads, at the next submission,
-//! presentation or wait on the device, and the rest when the device is destroyed ([`Inbox`]).
+//! The report and the log get a finding at once, so that a crash loses nothing. The application's messengers get it on
+//! the application's own threads: where calls are validated inline, inside of the call that led to it; where a reader
+//! finds it while the application goes on, at the next submission, presentation or wait on the device, and the rest
+//! when the device is destroyed ([`Inbox`]).
 
 use std::collections::VecDeque;
 use std::ffi::CString;
@@ -14,14 +15,14 @@ use lavascope_abi::{Command, HandleType, ObjectId, ObjectType, cast};
 use lavascope_diag::{Diagnostic, render_text};
 use lavascope_event::record::HEAD_SIZE;
 use lavascope_event::{Kind, Record, check};
-use lavascope_settings::Severity;
+use lavascope_settings::{Settings, Severity, SyncMode};
 use lavascope_validate::{Finding, Validator};
 use serde_json::{Value, json};
 
 use crate::fence::fence;
 use crate::hub::HUB;
-use crate::instance::InstanceData;
-use crate::messages::{Message, MessageObject, Messages};
+use crate::inline;
+use crate::messages::{Answer, Message, MessageObject, Messages};
 use crate::names::Names;
 use crate::report;
 
@@ -35,9 +36,9 @@ static INBOXES: Mutex<Vec<(ObjectId, Arc<Inbox>)>> = Mutex::new(Vec::new());
 
 /// Messages about a device, for the application's messengers.
 pub(crate) struct Inbox {
+    device: ObjectId,
     messages: Arc<Messages>,
-    /// Whether what is only possible is wanted too.
-    wants_possible: bool,
+    wanted: Wanted,
     pending: Mutex<VecDeque<Arc<Told>>>,
     /// How many there are. Relaxed: what is missed now is found at the next look.
     count: AtomicUsize,
@@ -47,8 +48,52 @@ pub(crate) struct Inbox {
     is_finished: AtomicBool,
 }
 
+/// Which findings an instance wants, and how.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
+    /// Inside of the calls, instead of soon after.
+    pub(crate) mode: SyncMode,
+    /// What is only possible too.
+    pub(crate) possible: bool,
+    /// What is not inside of one command buffer too.
+    pub(crate) submit_time: bool,
+    /// What depends on shaders as errors.
+    pub(crate) heuristic: bool,
+}
+
+impl Wanted {
+    pub(crate) fn of(settings: &Settings) -> Wanted {
+        Wanted {
+            mode: settings.sync_mode,
+            possible: settings.possible,
+            submit_time: settings.sync_submit_time,
+            heuristic: settings.sync_shader_heuristic,
+        }
+    }
+
+    fn want(self, finding: Finding, diagnostic: &Diagnostic) -> bool {
+        let is_likely = self.possible || self.severity(diagnostic) != Severity::Note;
+        is_likely && (self.submit_time || finding.is_recorded)
+    }
+
+    fn severity(self, it: &Diagnostic) -> Severity {
+        match it.severity {
+            _ if self.heuristic && it.code.0.starts_with("SYNC-HAZARD") => Severity::Error,
+            lavascope_diag::Severity::Error => Severity::Error,
+            lavascope_diag::Severity::Warning | lavascope_diag::Severity::Performance => Severity::Warning,
+            lavascope_diag::Severity::Information => Severity::Note,
+        }
+    }
+}
+
+/// A finding that a messenger is to get.
+pub(crate) struct Waiting {
+    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) told: Arc<Told>,
+}
+
 /// A finding in words.
-struct Told {
+pub(crate) struct Told {
     severity: Severity,
     name: CString,
     text: String,
@@ -58,10 +103,11 @@ struct Told {
 
 impl Inbox {
     /// From now on what is found about a device is wanted.
-    pub(crate) fn open(device: ObjectId, instance: &InstanceData) -> Arc<Inbox> {
+    pub(crate) fn open(device: ObjectId, messages: &Arc<Messages>, wanted: Wanted) -> Arc<Inbox> {
         let inbox = Arc::new(Inbox {
-            messages: instance.messages.clone(),
-            wants_possible: instance.wants_possible,
+            device,
+            messages: messages.clone(),
+            wanted,
             pending: Mutex::default(),
             count: AtomicUsize::new(0),
             lost: AtomicUsize::new(0),
@@ -74,8 +120,10 @@ impl Inbox {
     /// Gives the messages that wait to the messengers, on the thread that asks.
     #[inline]
     pub(crate) fn deliver(&self, names: &Names) {
-        // What was submitted is looked at now rather than soon: the device may hang or crash over it.
-        HUB.wake.wake();
+        if self.wanted.mode == SyncMode::Async {
+            // What was submitted is looked at now rather than soon: the device may hang or crash over it.
+            HUB.wake.wake();
+        }
         if self.count.load(Ordering::Relaxed) > 0 {
             fence("messages", || self.deliver_all(names), || ());
         }
@@ -87,7 +135,7 @@ impl Inbox {
         let all = std::mem::take(&mut *lock(&self.pending));
         self.count.fetch_sub(all.len(), Ordering::Relaxed);
         for it in all {
-            self.messages.send_to_messengers(&it.message_about(&it.objects(names)));
+            self.send(&it, names);
         }
         let lost = self.lost.swap(0, Ordering::Relaxed);
         if lost > 0 {
@@ -95,6 +143,25 @@ impl Inbox {
             let name = c"LAVASCOPE-Messages";
             self.messages.send(&Message { severity: Severity::Warning, name, text: &text, objects: &[] });
         }
+    }
+
+    pub(crate) fn messages(&self) -> &Messages {
+        &self.messages
+    }
+
+    /// How far the device came, as far as the host knows, once all is looked at that was recorded.
+    pub(crate) fn progress(&self) -> Vec<String> {
+        let ask = |it: &mut Validation| it.validator.progress(self.device);
+        let lines = match self.wanted.mode {
+            SyncMode::Inline => inline::ask(ask),
+            SyncMode::Async => HUB.ask(ask),
+        };
+        lines.unwrap_or_default()
+    }
+
+    /// Gives a message to the messengers.
+    pub(crate) fn send(&self, told: &Told, names: &Names) -> Answer {
+        self.messages.send_to_messengers(&told.message_about(&told.objects(names)))
     }
 
     /// The device was destroyed: waits until the reader is that far, and delivers the rest.
@@ -145,9 +212,9 @@ impl Told {
 }
 
 /// The validator, and what of its findings was told.
-#[derive(Default)]
 pub(crate) struct Validation {
     validator: Validator,
+    mode: SyncMode,
     /// For each cause.
     told: Vec<Cause>,
     /// Where findings were logged, for the last word.
@@ -165,47 +232,85 @@ struct Cause {
 }
 
 impl Validation {
-    pub(crate) fn record(&mut self, thread: u32, words: &[u64]) {
-        // Ours, and checked all the same: the tracker relies on it.
-        let Ok(record) = check(words) else { return };
-        self.validator.record(thread, record);
-        for finding in self.validator.take() {
-            self.tell(finding);
-        }
-        if record.command() == Command::DestroyDevice && record.kind() == Kind::Enter {
-            finish(record);
+    /// For a reader on a thread of ours.
+    pub(crate) fn off_thread() -> Validation {
+        Validation::new(SyncMode::Async)
+    }
+
+    /// For threads of the application.
+    pub(crate) fn inline() -> Validation {
+        Validation::new(SyncMode::Inline)
+    }
+
+    fn new(mode: SyncMode) -> Validation {
+        Validation { validator: Validator::default(), mode, told: Vec::new(), log: None }
+    }
+
+    /// One more instance is validated.
+    pub(crate) fn add_wanted(&mut self, settings: &Settings) {
+        if settings.sync_submit_time {
+            self.validator.want_submissions();
         }
     }
 
-    fn tell(&mut self, finding: Finding) {
+    /// Takes a record in. Gives what messengers must be told at once.
+    pub(crate) fn record(&mut self, thread: u32, words: &[u64]) -> Vec<Waiting> {
+        // Ours, and checked all the same: the tracker relies on it.
+        let Ok(record) = check(words) else { return Vec::new() };
+        self.validator.record(thread, record);
+        let found = self.validator.take();
+        let now = if found.is_empty() { Vec::new() } else { self.tell_all(found) };
+        if record.command() == Command::DestroyDevice && record.kind() == Kind::Enter {
+            finish(record);
+        }
+        now
+    }
+
+    /// The application did not let the last call of a thread reach the driver.
+    pub(crate) fn take_back(&mut self, thread: u32, record: Record<'_>) {
+        self.validator.take_back(thread, record);
+    }
+
+    #[cold]
+    fn tell_all(&mut self, found: Vec<Finding>) -> Vec<Waiting> {
+        let mut now = Vec::new();
+        for finding in found {
+            let Some(waiting) = self.tell(finding) else { continue };
+            match self.mode {
+                SyncMode::Inline => now.push(waiting),
+                SyncMode::Async => waiting.inbox.push(&waiting.told),
+            }
+        }
+        now
+    }
+
+    /// Tells the report and the log. Gives what messengers are to be told.
+    fn tell(&mut self, finding: Finding) -> Option<Waiting> {
         let inbox = inbox_of(finding.device);
         let diagnostic = &self.validator.diagnostics()[finding.cause];
         if finding.is_first {
-            let has_facts = inbox.as_ref().is_some_and(|it| it.messages.has_facts());
-            let told = Arc::new(Told::new(diagnostic, has_facts));
+            let told = Arc::new(Told::new(diagnostic, inbox.as_deref()));
             self.told.push(Cause { told, count: 0, reported: 0, is_logged: false, summed_up: 0 });
         }
-        let is_wanted = |it: &Arc<Inbox>| it.wants_possible || severity(diagnostic) != Severity::Note;
-        let Some(inbox) = inbox.filter(is_wanted) else { return };
+        let inbox = inbox.filter(|it| it.wanted.want(finding, diagnostic))?;
         let cause = &mut self.told[finding.cause];
         cause.count += 1;
         if cause.count == 1 {
             cause.reported = 1;
-            if !report::finding(line(diagnostic, 1)) {
+            if !report::finding(line(diagnostic, cause.told.severity, 1)) {
                 cause.is_logged = inbox.messages.log_in_place(&cause.told.message());
                 self.log = Some(inbox.messages.clone());
             }
         }
-        if !inbox.messages.is_above_limit(cause.count) {
-            inbox.push(&cause.told);
-        }
+        let told = cause.told.clone();
+        (!inbox.messages.is_above_limit(cause.count)).then_some(Waiting { inbox, told })
     }
 
     /// Tells the report how often causes were found since it was told last.
     pub(crate) fn tell_counts(&mut self) {
         for (cause, diagnostic) in self.told.iter_mut().zip(self.validator.diagnostics()) {
             let more = cause.count - cause.reported;
-            if more > 0 && report::finding(line(diagnostic, more)) {
+            if more > 0 && report::finding(line(diagnostic, cause.told.severity, more)) {
                 cause.reported = cause.count;
             }
         }
@@ -213,13 +318,31 @@ impl Validation {
 
     /// The last word, for now: counts, what the messengers did not get, and what was not understood.
     pub(crate) fn end(&mut self) {
-        self.tell_counts();
-        for (_, inbox) in lock(&INBOXES).iter() {
+        self.validator.finish();
+        for finding in self.validator.take() {
+            if let Some(it) = self.tell(finding) {
+                it.inbox.push(&it.told);
+            }
+        }
+        self.last_words();
+        for (_, inbox) in lock(&INBOXES).iter().filter(|it| it.1.wanted.mode == self.mode) {
             // Nobody's thread comes by any more, and at the end of a process callbacks may lead anywhere.
             let all = std::mem::take(&mut *lock(&inbox.pending));
             inbox.count.fetch_sub(all.len(), Ordering::Relaxed);
+        }
+        if self.validator.beyond() > 0 {
+            let text = format!("{} findings more that are not told one by one", self.validator.beyond());
+            report::problem("warning", "validation", &text);
+        }
+        self.sum_up();
+    }
+
+    /// Counts, what the messengers did not get so far, and what was not understood.
+    pub(crate) fn last_words(&mut self) {
+        self.tell_counts();
+        for (_, inbox) in lock(&INBOXES).iter().filter(|it| it.1.wanted.mode == self.mode) {
             if !report::is_open() {
-                all.iter().for_each(|it| inbox.messages.log_late(&it.message()));
+                lock(&inbox.pending).iter().for_each(|it| inbox.messages.log_late(&it.message()));
             }
         }
         let missing: Vec<Value> = self
@@ -230,11 +353,6 @@ impl Validation {
         if !missing.is_empty() {
             report::not_followed(missing);
         }
-        if self.validator.beyond() > 0 {
-            let text = format!("{} findings more that are not told one by one", self.validator.beyond());
-            report::problem("warning", "validation", &text);
-        }
-        self.sum_up();
     }
 
     /// How often what is in the log was found, where that is more than once.
@@ -253,23 +371,25 @@ impl Validation {
 }
 
 impl Told {
-    fn new(it: &Diagnostic, has_facts: bool) -> Told {
+    fn new(it: &Diagnostic, inbox: Option<&Inbox>) -> Told {
+        let has_facts = inbox.is_some_and(|it| it.messages.has_facts());
+        let severity = inbox.map_or(Severity::Error, |inbox| inbox.wanted.severity(it));
         let facts = if has_facts { it.facts.clone() } else { Vec::new() };
         let text = render_text(&Diagnostic { count: 1, facts, ..it.clone() });
         // The first line has severity and code, which a message has apart.
         let text = text.split_once('\n').map_or("", |it| it.1).trim_end().to_owned();
         let objects = it.objects.iter().filter_map(|it| Some((object_of(it)?, c_text(it.name.as_deref())))).collect();
-        Told { severity: severity(it), name: CString::new(&*it.code.0).unwrap_or_default(), text, objects }
+        Told { severity, name: CString::new(&*it.code.0).unwrap_or_default(), text, objects }
     }
 }
 
 /// A finding as the report has it.
-fn line(it: &Diagnostic, count: u64) -> Value {
+fn line(it: &Diagnostic, severity: Severity, count: u64) -> Value {
     let text = render_text(&Diagnostic { count: 1, facts: Vec::new(), ..it.clone() });
     let list = |all: Vec<Value>| Value::Array(all);
     json!({
         "code": it.code.0,
-        "severity": match severity(it) {
+        "severity": match severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
             Severity::Note => "info",
@@ -296,14 +416,6 @@ fn object_of(it: &lavascope_diag::Object) -> Option<ObjectId> {
 
 fn c_text(text: Option<&str>) -> Option<CString> {
     text.and_then(|it| CString::new(it).ok())
-}
-
-fn severity(it: &Diagnostic) -> Severity {
-    match it.severity {
-        lavascope_diag::Severity::Error => Severity::Error,
-        lavascope_diag::Severity::Warning | lavascope_diag::Severity::Performance => Severity::Warning,
-        lavascope_diag::Severity::Information => Severity::Note,
-    }
 }
 
 /// The end of a device was read.

@@ -1,6 +1,6 @@
 //! What is recorded into command buffers.
 
-use crate::{Area, AttachmentView, CommandBufferId, EventId, Region, RenderPassId, Rendering, ResourceId};
+use crate::{Area, AttachmentView, CommandBufferId, EventId, Origin, Region, RenderPassId, Rendering, ResourceId};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CommandBuffer {
@@ -42,12 +42,20 @@ pub struct Access {
     pub access: u64,
     pub order: RasterOrder,
     pub certainty: Certainty,
+    /// For messages.
+    pub origin: Origin,
 }
 
 impl Access {
     /// One that is certain, and that no order of fragments covers.
     pub fn new(resource: ResourceId, region: Region, stage: u64, access: u64) -> Access {
-        Access { resource, region, stage, access, order: RasterOrder::None, certainty: Certainty::Certain }
+        let (order, certainty) = (RasterOrder::None, Certainty::Certain);
+        Access { resource, region, stage, access, order, certainty, origin: Origin::NONE }
+    }
+
+    /// The same, with what of its command it comes from.
+    pub fn of(self, origin: Origin) -> Access {
+        Access { origin, ..self }
     }
 }
 

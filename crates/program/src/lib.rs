@@ -12,6 +12,7 @@
 
 mod command;
 mod hazard;
+mod origin;
 mod region;
 mod render_pass;
 mod resource;
@@ -22,6 +23,7 @@ pub use command::{
     WaitEvents, What,
 };
 pub use hazard::{At, Fault, FaultKind, Findings, Found, HazardKind, Place};
+pub use origin::{Descriptor, Origin, Part};
 pub use region::{Area, Components, ImageRegion, Region};
 pub use render_pass::{
     Attachment, AttachmentKind, AttachmentView, LoadOp, RenderPass, Rendering, RenderingAttachment, Resolve, StoreOp,

@@ -16,7 +16,9 @@ mod pictures;
 mod pipelines;
 mod random;
 mod resources;
+mod screen;
 mod shaders;
+mod window;
 
 pub(crate) use check::{Check, Mode};
 pub(crate) use commands::{Scope, scope};
@@ -28,5 +30,7 @@ pub(crate) use kernels::Kernel;
 pub(crate) use pictures::Picture;
 pub(crate) use pipelines::{GraphicsPipeline, Target, after_drawing, before_drawing};
 pub(crate) use random::Random;
-pub(crate) use resources::{Buffer, Image, Place, words_of_bytes};
+pub(crate) use resources::{Buffer, Image, Place, image_info, words_of_bytes};
+pub(crate) use screen::Screen;
 pub(crate) use shaders::{Shader, shader};
+pub(crate) use window::Window;

@@ -1,32 +1,52 @@
-//! The samples with a planted fault, one file each.
+//! The samples with a planted fault, a table of them in the file of each group.
 //!
-//! Each is like a clean sample but for one synchronization that is missing; `--mended` puts it in. What the device
+//! Each is correct Vulkan but for one synchronization that is missing; `--mended` puts it in. What the device
 //! computes with the fault is undefined, so it is compared only without.
 
-mod layout;
-mod missing_barrier_compute;
-mod queue_race;
-mod subpass;
-mod threads;
-mod war_copy;
+mod attachments;
+mod barriers;
+mod dispatches;
+mod draws;
+mod events;
+mod extensions;
+mod host;
+mod lab;
+mod memory;
+mod passes;
+mod presents;
+mod program;
+mod queues;
+mod secondaries;
+mod structures;
+mod transfers;
 
 use crate::Sample;
-use crate::arguments::{Fault, Options};
-use crate::failure::Failure;
 
-pub(crate) const ALL: &[&Sample] = &[
-    &missing_barrier_compute::SAMPLE,
-    &war_copy::SAMPLE,
-    &queue_race::SAMPLE,
-    &layout::SAMPLE,
-    &threads::SAMPLE,
-    &subpass::SAMPLE,
-];
-
-/// Compares the result where it is defined.
-fn check(options: &Options, what: &str, got: &[u32], want: &[u32]) -> Result<(), Failure> {
-    match options.fault {
-        Fault::Planted => Ok(()),
-        Fault::Mended => options.check.words(what, got, want),
-    }
+/// The table of a file: function, name, what is wrong.
+macro_rules! faults {
+    ($($run:ident: $name:literal, $about:literal,)*) => {
+        pub(super) const ALL: &[$crate::Sample] = &[$($crate::Sample {
+            name: concat!("fault-", $name),
+            about: concat!("Fault: ", $about),
+            run: $run,
+        },)*];
+    };
 }
+use faults;
+
+pub(crate) const ALL: &[&[Sample]] = &[
+    transfers::ALL,
+    barriers::ALL,
+    draws::ALL,
+    attachments::ALL,
+    dispatches::ALL,
+    secondaries::ALL,
+    passes::ALL,
+    events::ALL,
+    queues::ALL,
+    host::ALL,
+    presents::ALL,
+    memory::ALL,
+    extensions::ALL,
+    structures::ALL,
+];

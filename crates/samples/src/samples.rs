@@ -15,7 +15,6 @@ mod timeline;
 mod triangle;
 mod triangle_dynamic;
 mod triangle_render_pass;
-mod window;
 
 use crate::Sample;
 

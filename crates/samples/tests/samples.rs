@@ -71,14 +71,32 @@ fn nothing_is_compared_where_that_is_asked_for() {
     }
 }
 
+/// Faults in what lavapipe, or some version of it, does not have.
+const RARE: [&str; 8] = [
+    "fault-barrier-queue",
+    "fault-ownership-race",
+    "fault-ownership-acquire",
+    "fault-sparse-alias",
+    "fault-mesh-indirect",
+    "fault-build-input",
+    "fault-acceleration-structure",
+    "fault-trace-rays",
+];
+
 #[test]
 fn planted_faults_run_and_mended_ones_are_right() {
+    let server = Server::start();
+    let run = |arguments: &[&str]| outcome(sample(arguments).env("DISPLAY", &server.display));
     for name in names_of(true) {
-        let (code, said) = outcome(&mut sample(&[&name]));
+        let (code, said) = run(&[&name]);
+        if code == Some(2) && RARE.contains(&&*name) {
+            assert!(said.contains("cannot run here"), "{name}: {said}");
+            continue;
+        }
         assert_eq!(code, Some(0), "{name}: {said}");
-        let (code, said) = outcome(&mut sample(&[&name, "--mended"]));
+        let (code, said) = run(&[&name, "--mended"]);
         assert_eq!(code, Some(0), "{name}: {said}");
-        let (code, said) = outcome(&mut sample(&[&name, "--mended", "--expect-wrong"]));
+        let (code, said) = run(&[&name, "--mended", "--expect-wrong"]);
         assert_eq!(code, Some(1), "{name}: {said}");
     }
 }
@@ -148,7 +166,7 @@ struct Server {
 impl Server {
     fn start() -> Server {
         let mut command = Command::new("Xvfb");
-        command.args(["-displayfd", "1", "-screen", "0", "320x240x24", "-nolisten", "tcp"]);
+        command.args(["-displayfd", "1", "-screen", "0", "320x240x24", "-nolisten", "tcp", "-noreset"]);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("Xvfb: install xvfb");
         let mut number = String::new();
         let output = process.stdout.take().expect("the server's output");

@@ -1,9 +1,7 @@
 //! Commands: actions, barriers, events, render passes.
 
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
-use lavascope_program::{
-    Access, Area, AttachmentKind, AttachmentView, Barrier, Certainty, Command, ImageRegion, LoadOp,
-};
+use lavascope_program::{Access, Area, AttachmentKind, AttachmentView, Barrier, Command, ImageRegion, LoadOp};
 use lavascope_program::{RasterOrder, Region, Rendering, RenderingAttachment, Resolve, ResourceId, ResourceKind};
 use lavascope_program::{SetEvent, StoreOp, WaitEvents};
 
@@ -149,7 +147,7 @@ fn transfer(
 }
 
 fn plain(resource: ResourceId, region: Region, stage: u64, access: u64) -> Access {
-    Access { resource, region, stage, access, order: RasterOrder::None, certainty: Certainty::Certain }
+    Access::new(resource, region, stage, access)
 }
 
 fn clears(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<Command> {
@@ -193,7 +191,7 @@ fn generic(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) 
     if cursor.take("ordered") {
         order = choose(cursor, "order", &[("color", RasterOrder::Color), ("depth", RasterOrder::DepthStencil)])?;
     }
-    Ok(Access { resource, region, stage, access, order, certainty: Certainty::Certain })
+    Ok(Access { order, ..Access::new(resource, region, stage, access) })
 }
 
 fn one_bit(cursor: &Cursor, column: u32, bits: u64, what: &str) -> Result<u64> {
@@ -229,7 +227,7 @@ fn worded(builder: &Builder, cursor: &mut Cursor, default: u64, operands: &mut V
         0 => return Err(cursor.unexpected("`at` and a stage")),
         fixed => fixed,
     };
-    Ok(Access { resource, region, stage, access: clause.access, order: clause.order, certainty: Certainty::Certain })
+    Ok(Access { order: clause.order, ..Access::new(resource, region, stage, clause.access) })
 }
 
 /// Version 2: each event with its own dependencies, `and` between them.
@@ -363,7 +361,7 @@ fn rendering_attachment(
             cursor.expect("=")?;
             made.store = choose(cursor, "store operation", &STORES)?;
         } else if cursor.take("resolve") {
-            made.resolve = Some(Resolve { view: self::view(builder, cursor, operands)? });
+            made.resolve = Some(Resolve { view: self::view(builder, cursor, operands)?, mode: 0 });
         } else {
             return Ok(made);
         }

@@ -32,7 +32,7 @@ pub fn judge_all(scenario: &Scenario, found: &Findings) -> Result<(), Mismatch> 
 }
 
 /// The same for a program that says the scenario in another way.
-pub(crate) fn judge_variation(scenario: &Scenario, variation: &Variation, found: &Findings) -> Result<(), Mismatch> {
+pub fn judge_variation(scenario: &Scenario, variation: &Variation, found: &Findings) -> Result<(), Mismatch> {
     let origin = |step: u32| variation.steps.get(step as usize).copied();
     judge_places(scenario, &variation.program, origin, found)
 }

@@ -37,7 +37,7 @@ use std::ops::Range;
 use lavascope_program::{FaultKind, HazardKind, Program, Region, ResourceId};
 
 pub use error::ScenarioError;
-pub use judge::{Mismatch, annotate, judge, judge_all};
+pub use judge::{Mismatch, annotate, judge, judge_all, judge_variation};
 pub use parse::parse;
 pub use print::print;
 pub use run::{Failure, Outcome, run};

@@ -1,7 +1,6 @@
 //! Programs from random numbers, with everything that a program can hold: printed, read back, and the same again.
 
 use lavascope_abi::{Format, SYNC_ACCESSES, SYNC_STAGES};
-use lavascope_program::Certainty;
 use lavascope_program::*;
 use lavascope_scenario::{Scenario, parse, print};
 
@@ -163,7 +162,7 @@ fn access(random: &mut Random, resources: &[Resource]) -> Access {
         1 => (0x400, random.pick(&[0x80, 0x100])),
         _ => (named(random), random.one_of(&SYNC_ACCESSES[1..]).access),
     };
-    Access { resource, region, stage, access, order, certainty: Certainty::Certain }
+    Access { order, ..Access::new(resource, region, stage, access) }
 }
 
 fn dependency(random: &mut Random, resources: &[Resource], scope: Scope) -> Dependency {
@@ -244,7 +243,7 @@ fn rendering(random: &mut Random, resources: &[Resource]) -> Rendering {
         view: view(random, resources),
         load: random.pick(&LOADS),
         store: random.pick(&STORES),
-        resolve: random.some(|it| Resolve { view: view(it, resources) }),
+        resolve: random.some(|it| Resolve { view: view(it, resources), mode: 0 }),
     };
     Rendering {
         attachments: random.list(3, attachment),

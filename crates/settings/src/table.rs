@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use crate::resolve::{Namespace, Resolved};
-use crate::value::{Compression, DebugAction, Field, Frames, Kind, MessageId, Output, ReportFlag};
+use crate::value::{Compression, DebugAction, Field, Frames, Kind, MessageId, Output, ReportFlag, SyncMode};
 
 /// What is known of a setting before anybody sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,8 +138,18 @@ settings! {
             Word("enables", "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION", "on"),
         ],
     }
+    sync_mode: SyncMode {
+        kind: Kind::Choice(SyncMode::WORDS), default: "inline", exists: true,
+        help: "Where hazards are looked for: inside of each call, or on a thread of the layer's own.",
+        aliases: [],
+    }
+    sync_stream_mib: u64 {
+        kind: Kind::Int { min: 1, max: 65_536 }, default: "256", exists: true,
+        help: "Megabytes of calls that may wait to be looked at in the async mode, before the application waits.",
+        aliases: [],
+    }
     sync_submit_time: bool {
-        kind: Kind::Flag, default: "on", exists: false,
+        kind: Kind::Flag, default: "on", exists: true,
         help: "Find hazards between command buffers and between queues too, when they are submitted.",
         aliases: [
             Key("syncval_submit_time_validation"),
@@ -149,8 +159,8 @@ settings! {
         ],
     }
     sync_shader_heuristic: bool {
-        kind: Kind::Flag, default: "off", exists: false,
-        help: "Take every descriptor that a shader declares as accessed where nothing better is known.",
+        kind: Kind::Flag, default: "off", exists: true,
+        help: "Report hazards as errors too that depend on what shaders do at run time.",
         aliases: [Key("syncval_shader_accesses_heuristic")],
     }
     possible: bool {
@@ -268,7 +278,7 @@ settings! {
     }
 
     capture: Option<PathBuf> {
-        kind: Kind::Path, default: "", exists: false,
+        kind: Kind::Path, default: "", exists: true,
         help: "Record every call into this file.",
         aliases: [],
     }
@@ -278,12 +288,12 @@ settings! {
         aliases: [],
     }
     capture_compression: Compression {
-        kind: Kind::Choice(Compression::WORDS), default: "zstd", exists: false,
+        kind: Kind::Choice(Compression::WORDS), default: "zstd", exists: true,
         help: "How the file is packed.",
         aliases: [],
     }
     capture_flush_ms: u64 {
-        kind: Kind::Int { min: 1, max: 60_000 }, default: "100", exists: false,
+        kind: Kind::Int { min: 1, max: 60_000 }, default: "100", exists: true,
         help: "After how many milliseconds at most a call is safe from a loss of power.",
         aliases: [],
     }

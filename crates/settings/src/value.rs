@@ -319,6 +319,14 @@ words! {
 }
 
 words! {
+    /// Where hazards are looked for.
+    SyncMode {
+        Inline = "inline",
+        Async = "async",
+    }
+}
+
+words! {
     /// How a trace is packed.
     Compression {
         Zstd = "zstd",

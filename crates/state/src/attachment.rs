@@ -53,6 +53,7 @@ pub(crate) struct Targets {
     /// What takes the places of these where shaders resolve them: colors, and depth and stencil.
     pub(crate) resolved: Vec<Option<AttachmentView>>,
     pub(crate) resolved_depth_stencil: [Option<AttachmentView>; 2],
+    pub(crate) is_resolving: bool,
     pub(crate) area: Option<Area>,
     pub(crate) view_mask: u32,
 }
@@ -128,12 +129,6 @@ pub(crate) fn of_clear(clear: &vk::ClearAttachment, area: Area, layers: Range<u3
 }
 
 impl Targets {
-    /// From now on, draws go to what they resolve to.
-    pub(crate) fn resolve(&mut self) {
-        self.colors = std::mem::take(&mut self.resolved);
-        self.depth_stencil = std::mem::take(&mut self.resolved_depth_stencil);
-    }
-
     /// The accesses that touches are, here.
     pub(crate) fn accesses(&self, touches: &[Touch]) -> Vec<Access> {
         touches.iter().flat_map(|it| self.access(it)).collect()
@@ -160,10 +155,14 @@ impl Targets {
     }
 
     fn view(&self, target: Target) -> Option<&AttachmentView> {
+        let (colors, depth_stencil) = match self.is_resolving {
+            false => (&self.colors, &self.depth_stencil),
+            true => (&self.resolved, &self.resolved_depth_stencil),
+        };
         match target {
-            Target::Color(index) => self.colors.get(index as usize)?.as_ref(),
-            Target::Depth => self.depth_stencil[0].as_ref(),
-            Target::Stencil => self.depth_stencil[1].as_ref(),
+            Target::Color(index) => colors.get(index as usize)?.as_ref(),
+            Target::Depth => depth_stencil[0].as_ref(),
+            Target::Stencil => depth_stencil[1].as_ref(),
             Target::ShadingRate => self.shading_rate.as_ref().map(|it| &it.0),
             Target::DensityMap => self.density_map.as_ref(),
         }

@@ -82,8 +82,10 @@ const SETS_MAX: u32 = 256;
 
 impl State {
     /// Forgets what is bound: after other command buffers were executed nothing of it is defined.
-    pub(crate) fn forget(&mut self) {
-        *self = State { open: self.open.take(), scene: std::mem::take(&mut self.scene), ..State::default() };
+    /// Gives what was bound.
+    pub(crate) fn forget(&mut self) -> State {
+        let kept = State { open: self.open.take(), scene: std::mem::take(&mut self.scene), ..State::default() };
+        std::mem::replace(self, kept)
     }
 
     pub(crate) fn point(&self, kind: Kind) -> &Point {

@@ -108,6 +108,15 @@ impl Listener for Collector {
         }
     }
 
+    fn take_back(&mut self, at: Where, id: CommandBufferId) {
+        let own = self.at(at);
+        let id = own.now(id).0 as usize;
+        if let Some(buffer) = own.program.command_buffers.get_mut(id) {
+            buffer.commands.pop();
+            own.commands[id].pop();
+        }
+    }
+
     fn amend(&mut self, at: Where, id: CommandBufferId, index: u32, command: Command) {
         let own = self.at(at);
         let (now, command) = (own.now(id), own.translate(command));

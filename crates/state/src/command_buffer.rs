@@ -2,18 +2,21 @@
 
 use lavascope_abi as vk;
 use lavascope_event::{Call, Outcome};
-use lavascope_program::{Access, Command, CommandBufferId};
+use lavascope_program::{Access, Command, CommandBufferId, Queue};
 
 use crate::bind::State;
 use crate::device::{Device, Event};
 use crate::late::Late;
-use crate::listener::{Gone, Out, object};
+use crate::listener::{Gone, Out, Source, object};
 use crate::rendering::Scene;
+use crate::undo::{Executed, Undo};
 
 /// A command pool: the command buffers that were allocated from it.
 #[derive(Default)]
 pub(crate) struct Pool {
     pub(crate) buffers: Vec<u64>,
+    /// Of the queues that they are for.
+    family: u32,
 }
 
 /// A command buffer.
@@ -26,16 +29,29 @@ pub(crate) struct Recording {
     pub(crate) executed: Vec<u64>,
     pub(crate) state: State,
     pub(crate) late: Vec<Late>,
+    /// The call that recorded the last command, and what that changed.
+    pub(crate) last: Option<Source>,
+    pub(crate) undo: Undo,
 }
 
 impl Recording {
     fn new(id: CommandBufferId, is_secondary: bool) -> Recording {
-        Recording { id, is_secondary, count: 0, executed: Vec::new(), state: State::default(), late: Vec::new() }
+        Recording {
+            id,
+            is_secondary,
+            count: 0,
+            executed: Vec::new(),
+            state: State::default(),
+            late: Vec::new(),
+            last: None,
+            undo: Undo::Nothing,
+        }
     }
 
     /// Appends a command, and gives its place.
     pub(crate) fn push(&mut self, command: Command, out: &mut Out<'_>) -> u32 {
         out.listener.command(out.at, self.id, command);
+        (self.last, self.undo) = (Some(out.at.source), Undo::Nothing);
         self.count += 1;
         self.count - 1
     }
@@ -48,9 +64,10 @@ impl Recording {
 impl Device {
     pub(crate) fn command_buffers(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
         match (event.call, event.outcome) {
-            (Call::CreateCommandPool(_), Some(Outcome::CreateCommandPool(made))) => {
-                if let Some(pool) = made.p_command_pool() {
-                    self.command_pools.insert(pool.0, Pool::default());
+            (Call::CreateCommandPool(it), Some(Outcome::CreateCommandPool(made))) => {
+                if let (Some(info), Some(pool)) = (it.p_create_info(), made.p_command_pool()) {
+                    let family = info.queue_family_index;
+                    self.command_pools.insert(pool.0, Pool { buffers: Vec::new(), family });
                 }
             }
             (Call::DestroyCommandPool(it), None) => {
@@ -68,7 +85,7 @@ impl Device {
                 let Some(info) = it.p_allocate_info() else { return true };
                 let is_secondary = info.level == vk::CommandBufferLevel::SECONDARY;
                 for buffer in made.p_command_buffers() {
-                    self.allocate(info.command_pool.0, buffer.0, is_secondary);
+                    self.allocate(info.command_pool.0, buffer.0, is_secondary, out);
                 }
             }
             (Call::FreeCommandBuffers(it), None) => {
@@ -92,7 +109,7 @@ impl Device {
         true
     }
 
-    fn allocate(&mut self, pool: u64, buffer: u64, is_secondary: bool) {
+    fn allocate(&mut self, pool: u64, buffer: u64, is_secondary: bool, out: &mut Out<'_>) {
         if buffer == 0 {
             return;
         }
@@ -100,6 +117,10 @@ impl Device {
         self.command_buffers.insert(buffer, Recording::new(id, is_secondary));
         if let Some(pool) = self.command_pools.get_mut(pool) {
             pool.buffers.push(buffer);
+            let is_same = |it: &&Queue| it.family == pool.family;
+            if let Some(queue) = self.queues.all().iter().find(is_same) {
+                out.listener.command_buffer(out.at, id, *queue);
+            }
         }
         self.born.push(buffer);
     }
@@ -138,15 +159,21 @@ impl Device {
             out.missing("a command buffer that nobody allocated");
         }
         let Some(own) = self.command_buffers.get_mut(buffer.0) else { return };
+        let count = own.executed.len();
         own.executed.extend(executed.iter().map(|it| it.0));
-        own.push(Command::Execute(ids), out);
-        own.state.forget();
+        // Their attachments become known first, so that whoever executes them knows all of it.
+        let mut attached = Vec::new();
         if let Scene::Known(targets) = &own.state.scene {
             let targets = targets.clone();
             for secondary in executed.iter().filter(|it| **it != buffer) {
+                attached.push((secondary.0, self.attached(secondary.0)));
                 self.attach(secondary.0, &targets, out);
             }
         }
+        let Some(own) = self.command_buffers.get_mut(buffer.0) else { return };
+        own.push(Command::Execute(ids), out);
+        let state = own.state.forget();
+        own.undo = Undo::Executed(Box::new(Executed { count, state, attached }));
     }
 
     /// Records a command that is what it is.

@@ -2,7 +2,7 @@
 
 use lavascope_abi as vk;
 use lavascope_event::{Call, View};
-use lavascope_program::{Access, Region};
+use lavascope_program::{Access, Origin, Region};
 
 use crate::device::{Device, Event};
 use crate::format;
@@ -173,9 +173,10 @@ impl Device {
         out: &mut Out<'_>,
     ) {
         let mut accesses = Vec::new();
-        for (src_offset, dst_offset, size) in regions {
-            accesses.extend(self.buffer_access(src, *src_offset, *size, COPY_READ, out));
-            accesses.extend(self.buffer_access(dst, *dst_offset, *size, COPY_WRITE, out));
+        for (index, (src_offset, dst_offset, size)) in regions.iter().enumerate() {
+            let both = [(src, *src_offset, COPY_READ), (dst, *dst_offset, COPY_WRITE)];
+            let found = both.map(|(buffer, offset, usage)| self.buffer_access(buffer, offset, *size, usage, out));
+            accesses.extend(found.into_iter().flatten().map(|it| it.of(Origin::region(index as u32))));
         }
         self.act(commands, accesses, out);
     }
@@ -210,8 +211,11 @@ impl Device {
             out.missing("an image whose memory is not known");
             return Vec::new();
         };
-        let both = |(one, two): &Boxes| [read.on(src, from.texels(one)), write.on(dst, to.texels(two))];
-        boxes.iter().flat_map(both).collect()
+        let both = |(index, (one, two)): (usize, &Boxes)| {
+            let both = [read.on(src, from.texels(one)), write.on(dst, to.texels(two))];
+            both.map(|it| it.of(Origin::region(index as u32)))
+        };
+        boxes.iter().enumerate().flat_map(both).collect()
     }
 
     fn between_buffer_and_image(
@@ -228,10 +232,11 @@ impl Device {
             return Vec::new();
         };
         let mut accesses = Vec::new();
-        for (texels, rows) in regions {
+        for (index, (texels, rows)) in regions.iter().enumerate() {
+            let origin = Origin::region(index as u32);
             let ranges = image.buffer_ranges(texels, *rows);
-            accesses.extend(ranges.into_iter().map(|it| buffer_usage.on_bytes(bytes, it)));
-            accesses.push(image_usage.on(resource, image.texels(texels)));
+            accesses.extend(ranges.into_iter().map(|it| buffer_usage.on_bytes(bytes, it).of(origin)));
+            accesses.push(image_usage.on(resource, image.texels(texels)).of(origin));
         }
         accesses
     }
@@ -245,7 +250,11 @@ impl Device {
     ) {
         let accesses = match self.image(image) {
             Some((resource, image)) => {
-                ranges.map(|it| CLEAR_WRITE.on(resource, Region::Image(image.range(it.get())))).collect()
+                let cleared = |(index, it): (usize, View<'a, vk::ImageSubresourceRange>)| {
+                    let region = Region::Image(image.range(it.get()));
+                    CLEAR_WRITE.on(resource, region).of(Origin::region(index as u32))
+                };
+                ranges.enumerate().map(cleared).collect()
             }
             None => {
                 out.missing("an image whose memory is not known");

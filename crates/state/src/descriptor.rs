@@ -56,7 +56,10 @@ pub(crate) enum Content {
         offset: u64,
         range: u64,
     },
-    ImageView(u64),
+    ImageView {
+        view: u64,
+        layout: i32,
+    },
     BufferView(u64),
     AccelerationStructure(u64),
     /// One that has memory of its own.
@@ -342,7 +345,8 @@ fn of_buffer(ty: DescriptorType, it: &vk::DescriptorBufferInfo) -> Option<Descri
 
 fn of_image(ty: DescriptorType, it: &vk::DescriptorImageInfo) -> Option<Descriptor> {
     let has_image = ty != DescriptorType::SAMPLER && it.image_view.0 != 0;
-    has_image.then_some(Descriptor { ty, content: Content::ImageView(it.image_view.0) })
+    let content = Content::ImageView { view: it.image_view.0, layout: it.image_layout.0 };
+    has_image.then_some(Descriptor { ty, content })
 }
 
 fn of_handle(ty: DescriptorType, handle: u64) -> Option<Descriptor> {

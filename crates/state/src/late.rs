@@ -14,7 +14,7 @@ use crate::shader_use::LateUse;
 #[derive(Debug)]
 pub(crate) struct Late {
     /// Its place in the command buffer.
-    index: u32,
+    pub(crate) index: u32,
     /// What is known of it.
     fixed: Vec<Access>,
     /// What waits for attachments, and what came of it.
@@ -59,6 +59,21 @@ impl Device {
             if !it.attached.is_empty() && it.attached != attached {
                 out.missing("one secondary command buffer that draws to different attachments");
             }
+            it.attached = attached;
+        }
+        self.tell_late(secondary, out);
+    }
+
+    /// What came of the attachments that a secondary command buffer waits for.
+    pub(crate) fn attached(&self, secondary: u64) -> Vec<Vec<Access>> {
+        let late = self.command_buffers.get(secondary).map_or(&[][..], |it| &it.late);
+        late.iter().filter(|it| !it.touches.is_empty()).map(|it| it.attached.clone()).collect()
+    }
+
+    /// It is as it was before it was executed.
+    pub(crate) fn set_attached(&mut self, secondary: u64, attached: Vec<Vec<Access>>, out: &mut Out<'_>) {
+        let Some(own) = self.command_buffers.get_mut(secondary) else { return };
+        for (it, attached) in own.late.iter_mut().filter(|it| !it.touches.is_empty()).zip(attached) {
             it.attached = attached;
         }
         self.tell_late(secondary, out);

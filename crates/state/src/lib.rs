@@ -57,6 +57,7 @@ mod spirv;
 mod submit;
 mod swapchain;
 mod tracker;
+mod undo;
 mod usage;
 mod vertex;
 mod video;

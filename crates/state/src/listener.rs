@@ -68,6 +68,9 @@ pub trait Listener {
 
     fn fence(&mut self, _at: Where, _id: FenceId, _object: ObjectId) {}
 
+    /// There is a command buffer, for queues like this one.
+    fn command_buffer(&mut self, _at: Where, _id: CommandBufferId, _queue: Queue) {}
+
     /// A command buffer is recorded anew.
     fn begin(&mut self, _at: Where, _id: CommandBufferId, _object: ObjectId, _is_secondary: bool) {}
 
@@ -77,6 +80,9 @@ pub trait Listener {
     /// What a recorded command is became known only now: descriptors that may change until the submission, or
     /// attachments that a secondary command buffer inherits.
     fn amend(&mut self, _at: Where, _id: CommandBufferId, _index: u32, _command: Command) {}
+
+    /// The last command that was recorded did not reach the driver: it is as if it had not been.
+    fn take_back(&mut self, _at: Where, _id: CommandBufferId) {}
 
     fn end(&mut self, _at: Where, _id: CommandBufferId) {}
 

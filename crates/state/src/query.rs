@@ -6,6 +6,7 @@ use lavascope_program::Access;
 
 use crate::device::{Device, Event};
 use crate::listener::Out;
+use crate::undo::Undo;
 use crate::usage::{CONDITION_READ, COPY_WRITE, COUNTER_READ, COUNTER_WRITE, Usage};
 
 #[derive(Clone, Copy, Debug)]
@@ -113,6 +114,7 @@ impl Device {
 
     pub(crate) fn feed_back(&mut self, buffer: vk::CommandBuffer, is_active: bool) {
         if let Some(own) = self.recording(buffer) {
+            own.undo = Undo::Feedback(own.state.is_feeding_back);
             own.state.is_feeding_back = is_active;
         }
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use lavascope_abi as vk;
 use lavascope_event::{Call, Outcome, View};
-use lavascope_program::{Access, ResourceId};
+use lavascope_program::{Access, Origin, ResourceId};
 
 use crate::bind::Kind;
 use crate::device::{Device, Event};
@@ -158,7 +158,7 @@ impl Device {
 
     fn of_structure(&self, handle: vk::AccelerationStructureKHR, usage: Usage, out: &mut Out<'_>) -> Vec<Access> {
         match self.structures.get(handle.0) {
-            Some(it) => vec![usage.on_bytes(it.resource, it.bytes.clone())],
+            Some(it) => vec![usage.on_bytes(it.resource, it.bytes.clone()).of(Origin::ACCELERATION_STRUCTURE)],
             None => {
                 out.missing("an acceleration structure that nobody created");
                 Vec::new()

@@ -10,11 +10,13 @@ use lavascope_program::{
 };
 
 use crate::attachment::{self, Targets};
+use crate::bind::State;
 use crate::device::{Device, Event};
 use crate::image::ImageView;
 use crate::listener::Out;
 use crate::region::area_of;
 use crate::render_pass::{Pass, Slots, load_op, store_op};
+use crate::undo::Undo;
 
 /// A render pass instance that is open in a command buffer.
 #[derive(Debug)]
@@ -65,7 +67,7 @@ impl Device {
             }
             Call::CmdBeginCustomResolveEXT(it) => {
                 if let Some(Scene::Known(targets)) = self.recording(it.command_buffer).map(|it| &mut it.state.scene) {
-                    targets.resolve();
+                    targets.is_resolving = true;
                 }
             }
             Call::CmdEndRendering(it) => self.end_rendering(it.command_buffer, out),
@@ -107,8 +109,8 @@ impl Device {
         self.record(buffer, Command::BeginRenderPass { pass: id, views: told, area }, out);
         let Some(own) = self.recording(buffer) else { return };
         let open = Open { pass, views, area, subpass: 0 };
-        own.state.scene = Scene::Known(Box::new(open.targets()));
-        own.state.open = Some(open);
+        let scene = Scene::Known(Box::new(open.targets()));
+        own.undo = own.state.render(Some(open), scene);
     }
 
     /// A view as an attachment.
@@ -126,6 +128,7 @@ impl Device {
     fn next_subpass(&mut self, buffer: vk::CommandBuffer, out: &mut Out<'_>) {
         self.record(buffer, Command::NextSubpass, out);
         let Some(own) = self.recording(buffer) else { return };
+        own.undo = Undo::NextSubpass;
         if let Some(open) = &mut own.state.open {
             open.subpass += 1;
             own.state.scene = Scene::Known(Box::new(open.targets()));
@@ -135,7 +138,7 @@ impl Device {
     fn end_pass(&mut self, buffer: vk::CommandBuffer, out: &mut Out<'_>) {
         self.record(buffer, Command::EndRenderPass, out);
         if let Some(own) = self.recording(buffer) {
-            (own.state.open, own.state.scene) = (None, Scene::None);
+            own.undo = own.state.render(None, Scene::None);
         }
     }
 
@@ -178,7 +181,7 @@ impl Device {
         };
         self.record(buffer, Command::BeginRendering(rendering), out);
         if let Some(own) = self.recording(buffer) {
-            own.state.scene = Scene::Known(Box::new(targets));
+            own.undo = own.state.render(None, Scene::Known(Box::new(targets)));
         }
     }
 
@@ -197,7 +200,7 @@ impl Device {
             view,
             load: load_op(it.load_op),
             store: store_op(it.store_op),
-            resolve: resolve.map(|view| Resolve { view }),
+            resolve: resolve.map(|view| Resolve { view, mode: it.resolve_mode.0 }),
         })
     }
 
@@ -215,7 +218,7 @@ impl Device {
     fn end_rendering(&mut self, buffer: vk::CommandBuffer, out: &mut Out<'_>) {
         self.record(buffer, Command::EndRendering, out);
         if let Some(own) = self.recording(buffer) {
-            own.state.scene = Scene::None;
+            own.undo = own.state.render(None, Scene::None);
         }
     }
 
@@ -243,6 +246,22 @@ impl Device {
     }
 }
 
+impl State {
+    /// Rendering begins or ends. Gives what there was before.
+    fn render(&mut self, open: Option<Open>, scene: Scene) -> Undo {
+        let open = std::mem::replace(&mut self.open, open);
+        Undo::Scene { open, scene: std::mem::replace(&mut self.scene, scene) }
+    }
+
+    /// The subpass before this one is the current one again.
+    pub(crate) fn last_subpass(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.subpass = open.subpass.saturating_sub(1);
+            self.scene = Scene::Known(Box::new(open.targets()));
+        }
+    }
+}
+
 impl Open {
     /// The attachments of the current subpass.
     fn targets(&self) -> Targets {
@@ -259,6 +278,7 @@ impl Open {
             density_map: self.pass.density_map.and_then(view),
             resolved: Vec::new(),
             resolved_depth_stencil: [None, None],
+            is_resolving: false,
             area: Some(self.area),
             view_mask: slots.view_mask,
         }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use lavascope_abi::{AccessFlags2 as Bits, Buffer, DescriptorType, ImageAspectFlags};
-use lavascope_program::{Access, Area, Certainty, RasterOrder, Region, ResourceId};
+use lavascope_program::{Access, Area, Certainty, Origin, RasterOrder, Region, ResourceId};
 
 use crate::bind::{BoundSet, Kind, SetRef, State};
 use crate::descriptor::{Content, Descriptor, Set};
@@ -46,6 +46,7 @@ impl Uses {
 /// How a descriptor is used.
 #[derive(Clone, Debug)]
 struct OfDescriptor {
+    set: u32,
     binding: u32,
     element: Which,
     stage: u64,
@@ -133,6 +134,7 @@ impl Device {
             None => (None, it.certainty),
         };
         let access = OfDescriptor {
+            set: it.set,
             binding: it.binding,
             element,
             stage,
@@ -211,26 +213,35 @@ impl Device {
         match it.element {
             Which::One(element) => {
                 if let Some(descriptor) = set.get(it.binding, element) {
-                    self.through_one(descriptor, it, it.certainty, found);
+                    self.through_one(descriptor, it, (element, it.certainty), found);
                 }
             }
             Which::Any => {
-                let mut all = set.descriptors.get(&it.binding).into_iter().flatten().flatten();
+                let all = (0_u32..).zip(set.descriptors.get(&it.binding).into_iter().flatten());
+                let mut all = all.filter_map(|it| Some((it.0, (*it.1)?)));
                 let first = all.next();
                 // Unused places of an array are often filled with its first descriptor.
-                for descriptor in first.into_iter().chain(all.filter(|it| Some(*it) != first)) {
-                    self.through_one(*descriptor, it, Certainty::Picked, found);
+                for (element, descriptor) in
+                    first.into_iter().chain(all.filter(|it| Some(it.1) != first.map(|it| it.1)))
+                {
+                    self.through_one(descriptor, it, (element, Certainty::Picked), found);
                 }
             }
         }
     }
 
-    fn through_one(&self, descriptor: Descriptor, it: &OfDescriptor, certainty: Certainty, found: &mut Vec<Access>) {
+    fn through_one(
+        &self,
+        descriptor: Descriptor,
+        it: &OfDescriptor,
+        (element, certainty): (u32, Certainty),
+        found: &mut Vec<Access>,
+    ) {
         let Some((resource, region)) = self.described(descriptor, it) else { return };
-        let order = order_of(descriptor.ty, it, &region);
+        let (order, origin) = (order_of(descriptor.ty, it, &region), it.origin(descriptor, element));
         let usage = |access| {
             let access = Usage::of_shader(it.stage, access).on(resource, region.clone());
-            Access { certainty, order, ..access }
+            Access { certainty, order, origin, ..access }
         };
         let (read, write) = accesses_of(descriptor.ty);
         found.extend(it.reads.then_some(read).map(usage));
@@ -249,7 +260,7 @@ impl Device {
                 let view = self.buffer_views.get(view)?;
                 Some((view.resource, Region::Buffer(part_of(&view.bytes, it.bytes.as_ref()))))
             }
-            Content::ImageView(view) => {
+            Content::ImageView { view, .. } => {
                 let view = self.image_views.get(view)?;
                 let mut region = view.region.clone();
                 if descriptor.ty == DescriptorType::INPUT_ATTACHMENT {
@@ -275,6 +286,17 @@ impl Device {
                 Some((resource, Region::Buffer(bytes)))
             }
         }
+    }
+}
+
+impl OfDescriptor {
+    fn origin(&self, descriptor: Descriptor, element: u32) -> Origin {
+        let layout = match descriptor.content {
+            Content::ImageView { layout, .. } => Some(layout),
+            _ => None,
+        };
+        let OfDescriptor { set, binding, .. } = *self;
+        Origin::descriptor(lavascope_program::Descriptor { set, binding, element, ty: descriptor.ty.0, layout })
     }
 }
 

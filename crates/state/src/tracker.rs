@@ -116,6 +116,17 @@ impl<L: Listener> Tracker<L> {
         })
     }
 
+    /// The driver does not see the call that was entered last, if it records a command: it is as if it had not been.
+    pub fn take_back(&mut self, thread: u32, record: Record<'_>) {
+        let Some(handle) = self.device_of(record) else { return };
+        let Tracker { listener, devices, missing, reflect, tells_picked, .. } = self;
+        let Some(device) = devices.get_mut(handle) else { return };
+        let source = Source { command: record.command(), thread, call: record.call_number() };
+        let at = Where { device: object(handle), source };
+        let out = &mut Out { listener, counts: missing, reflect: &**reflect, tells_picked: *tells_picked, at };
+        device.take_back(first_handle(record), out);
+    }
+
     fn take(&mut self, thread: u32, record: Record<'_>, family: Family, event: Event<'_>) -> bool {
         if family == Family::Device {
             return self.device_commands(thread, record, event);

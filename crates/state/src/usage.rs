@@ -1,7 +1,7 @@
 //! The kinds of access that commands make.
 
 use lavascope_abi::{AccessFlags2 as Bits, PipelineStageFlags2 as Stage};
-use lavascope_program::{Access, Certainty, RasterOrder, Region, ResourceId};
+use lavascope_program::{Access, RasterOrder, Region, ResourceId};
 use std::ops::Range;
 
 /// A stage and an access, one bit each.
@@ -108,14 +108,7 @@ impl Usage {
     }
 
     pub(crate) fn on(self, resource: ResourceId, region: Region) -> Access {
-        Access {
-            resource,
-            region,
-            stage: self.stage,
-            access: self.access,
-            order: self.order,
-            certainty: Certainty::Certain,
-        }
+        Access { order: self.order, ..Access::new(resource, region, self.stage, self.access) }
     }
 
     pub(crate) fn on_bytes(self, resource: ResourceId, bytes: Range<u64>) -> Access {

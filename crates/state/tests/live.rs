@@ -60,6 +60,12 @@ impl Listener for Live {
         }
     }
 
+    fn take_back(&mut self, _at: Where, id: CommandBufferId) {
+        if let Some(own) = self.buffers.get_mut(&id) {
+            own.commands.pop();
+        }
+    }
+
     fn end(&mut self, _at: Where, id: CommandBufferId) {
         self.hand_over(id);
     }

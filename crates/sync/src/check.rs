@@ -1,13 +1,14 @@
 //! Checks a program, step by step or whole.
 
 use lavascope_program::{
-    Batch, CommandBuffer, CommandBufferId, EventId, Fault, FenceId, Findings, Found, Program, Queue, QueueId,
+    Batch, CommandBuffer, CommandBufferId, EventId, Fault, FenceId, Findings, Found, Point, Program, Queue, QueueId,
     RenderPass, RenderPassId, Resource, ResourceId, SemaphoreId, Step,
 };
 
 use crate::device::{Device, Execute, SparseWork, slot};
 use crate::execute::{self, Recorded};
 use crate::prepare::Prepared;
+use crate::record::Alone;
 use crate::rules::Rules;
 
 /// All hazards of a program, in the order in which they happen.
@@ -41,6 +42,9 @@ pub struct Engine {
     pub(crate) device: Device,
     pub(crate) command_buffers: Vec<Prepared>,
     pub(crate) render_passes: Vec<RenderPass>,
+    /// To be used by the next command buffers that are recorded.
+    #[expect(clippy::vec_box, reason = "they go in and out as they are")]
+    pub(crate) spare: Vec<Box<Alone>>,
     steps: u32,
 }
 
@@ -50,6 +54,7 @@ impl Engine {
             device: Device::new(queues, events, semaphores, fences),
             command_buffers: Vec::new(),
             render_passes: Vec::new(),
+            spare: Vec::new(),
             steps: 0,
         }
     }
@@ -117,8 +122,9 @@ impl Engine {
         Prepared::new(commands, &self.device.addresses)
     }
 
-    /// Recorded anew.
+    /// Recorded anew, and not checked before it is executed.
     pub fn set_command_buffer(&mut self, id: CommandBufferId, commands: CommandBuffer) {
+        self.end_recording(id);
         slot(&mut self.command_buffers, id.0 as usize).record(commands, &self.device.addresses);
     }
 
@@ -137,6 +143,18 @@ impl Engine {
     fn refresh(&mut self, step: &Step) {
         let Step::Submit { batches, .. } = step else { return };
         for id in batches.iter().flat_map(|it| &it.command_buffers) {
+            self.end_recording(*id);
+            if let Some(commands) = self.command_buffers.get_mut(id.0 as usize) {
+                commands.refresh(&self.device.addresses);
+                let executed = commands.executed.clone();
+                self.refresh_all(&executed);
+            }
+        }
+    }
+
+    /// The same of secondary command buffers that another executes; what those execute is looked up as it comes.
+    pub(crate) fn refresh_all(&mut self, ids: &[CommandBufferId]) {
+        for id in ids {
             if let Some(commands) = self.command_buffers.get_mut(id.0 as usize) {
                 commands.refresh(&self.device.addresses);
             }
@@ -156,6 +174,11 @@ impl Engine {
     /// Work that waits for semaphores which nobody has signaled: its queue, and the step that submitted it.
     pub fn parked(&self) -> Vec<(QueueId, u32)> {
         self.device.parked().collect()
+    }
+
+    /// What the first work that waits on a queue waits for, and nobody has signaled.
+    pub fn unsignaled(&self, queue: QueueId) -> Vec<Point> {
+        self.device.unsignaled(queue)
     }
 
     /// Ranges of memory about which something is known.

@@ -93,6 +93,11 @@ impl<K: Keys> Table<K> {
         Table { classes: Vec::new(), of: vec![NO_CLASS; keys] }
     }
 
+    fn clear(&mut self) {
+        self.classes.clear();
+        self.of.fill(NO_CLASS);
+    }
+
     #[inline]
     pub(crate) fn get(&self, key: usize, column: Column) -> Tag {
         match self.of[key] {
@@ -339,6 +344,16 @@ impl Default for Clock {
 }
 
 impl Clock {
+    /// Nothing happened yet.
+    pub(crate) fn clear(&mut self) {
+        let Clock { happened, available, points, visible, reached, reached_points, .. } = self;
+        [happened, available, points].into_iter().for_each(Table::clear);
+        [visible, reached, reached_points].into_iter().for_each(Table::clear);
+        self.stretches.clear();
+        self.passed = None;
+        self.batches.clear();
+    }
+
     /// Whether an access happened before a stage here.
     #[inline]
     pub(crate) fn has_happened(&self, here: Stage, queue: u8, stage: Stage, tag: Tag) -> bool {

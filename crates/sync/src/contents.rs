@@ -142,7 +142,7 @@ impl Executor<'_> {
             began: tag,
             undefined: Vec::new(),
         };
-        self.pass_contents = is_preserving.then(contents);
+        *self.pass_contents = is_preserving.then(contents);
     }
 
     pub(crate) fn next_pass_contents(&mut self, tag: Tag) {

@@ -35,7 +35,8 @@ pub(crate) type Execute<'a> = &'a mut dyn FnMut(&mut Device, u8, u32, u32, &Batc
 pub(crate) struct Device {
     pub(crate) rules: Rules,
     pub(crate) queues: Vec<Timeline>,
-    pub(crate) addresses: Addresses,
+    /// Apart, so that another device may have it for a while.
+    pub(crate) addresses: Box<Addresses>,
     pub(crate) states: IntervalMap<State>,
     pub(crate) events: Vec<Event>,
     semaphores: Vec<Semaphore>,
@@ -179,7 +180,7 @@ impl Device {
         Device {
             rules: Rules::default(),
             queues: queues.iter().map(timeline).collect(),
-            addresses: Addresses::default(),
+            addresses: Box::default(),
             states: IntervalMap::default(),
             events: vec![Event::default(); events as usize],
             semaphores: vec![Semaphore::default(); semaphores as usize],
@@ -194,6 +195,35 @@ impl Device {
             is_alone: false,
             moved: Vec::new(),
             has_used_sparse: false,
+        }
+    }
+
+    /// One for the execution of a command buffer by itself, with a queue of this kind.
+    pub(crate) fn alone(queue: lavascope_program::Queue) -> Device {
+        Device { is_alone: true, ..Device::new(&[queue], 0, 0, 0) }
+    }
+
+    /// The same, for another execution.
+    pub(crate) fn clear_alone(&mut self, queue: lavascope_program::Queue) {
+        let own = &mut self.queues[0];
+        if own.flags != queue.flags {
+            own.expanded.clear();
+        }
+        (own.flags, own.family, own.suspended) = (queue.flags, queue.family, None);
+        own.clock.clear();
+        self.states.clear();
+        self.events.clear();
+        self.places.clear();
+        self.found.clear();
+        self.contents.found.clear();
+        self.moved.clear();
+        (self.tag, self.has_used_sparse) = (TAGS_PER_COMMAND, false);
+    }
+
+    /// There are as many events as with another, none of them set.
+    pub(crate) fn grow_events(&mut self, other: &Device) {
+        if self.events.len() < other.events.len() {
+            self.events.resize(other.events.len(), Event::default());
         }
     }
 
@@ -609,6 +639,18 @@ impl Device {
                 }
             }
         }
+    }
+
+    /// What the first work that is parked on a queue waits for, as far as nobody has signaled it.
+    pub(crate) fn unsignaled(&self, queue: QueueId) -> Vec<Point> {
+        let parked = self.queues.get(queue.0 as usize).and_then(|it| it.parked.front());
+        let points: Vec<Point> = match parked.map(|it| &it.work) {
+            Some(Work::Batch(_, batch)) => batch.waits.iter().map(|it| it.point).collect(),
+            Some(Work::Present(waits, _)) => waits.iter().map(|it| Point { semaphore: *it, value: None }).collect(),
+            Some(Work::Sparse(work)) => work.waits.clone(),
+            Some(Work::Fence(_)) | None => Vec::new(),
+        };
+        points.into_iter().filter(|it| !self.is_signaled(*it)).collect()
     }
 
     /// Batches that wait for semaphores which nobody signals.

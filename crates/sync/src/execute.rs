@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use lavascope_base::IntervalMap;
 use lavascope_program::{
-    Access, At, Barrier, Batch, Command, CommandBufferId, Dependency, Found, Ownership, Place, Region, RenderPass,
-    ResourceId, Scope, SetEvent, WaitEvents, What,
+    Access, At, Barrier, Batch, Command, CommandBufferId, Dependency, Ownership, Region, RenderPass, ResourceId, Scope,
+    SetEvent, WaitEvents, What,
 };
 
 use crate::clock::{Clock, Keys, Stretch, Tag};
@@ -35,33 +35,51 @@ pub(crate) fn batch(device: &mut Device, recorded: Recorded<'_>, queue: u8, step
     for (primary, id) in batch.command_buffers.iter().enumerate() {
         let Some(commands) = recorded.command_buffers.get(id.0 as usize) else { continue };
         let at = At { step, batch: index, primary: primary as u32, path: Vec::new() };
-        let first = device.found.len();
-        Executor { device, recorded, queue, at, instance: None, pass_contents: None }.run(commands);
-        let mut found = device.found.split_off(first);
-        found.retain(|it| !is_told(commands, it));
+        let first = (device.found.len(), device.contents.found.len());
+        let mut walk = Walk::new(at);
+        Executor::new(device, recorded, queue, &mut walk).run(commands);
+        let mut found = device.found.split_off(first.0);
+        found.retain(|it| !commands.told.has(it));
         device.found.append(&mut found);
+        let mut faults = device.contents.found.split_off(first.1);
+        faults.retain(|it| !commands.told.has_fault(it));
+        device.contents.found.append(&mut faults);
     }
 }
 
-/// Whether a hazard inside of one execution of a command buffer was told when that was recorded. Of which part of the
-/// resource does not matter: in which pieces it is told depends on what came before.
-fn is_told(commands: &Prepared, found: &Found) -> bool {
-    let (Place::Command(at), Place::Command(prior)) = (&found.at, &found.prior) else { return false };
-    let is_inside = (at.step, at.batch, at.primary) == (prior.step, prior.batch, prior.primary);
-    let is_same = |told: &Found| match (&told.at, &told.prior) {
-        (Place::Command(told_at), Place::Command(told_prior)) => {
-            (&told_at.path, &told_prior.path) == (&at.path, &prior.path)
-                && (told.kind, told.resource) == (found.kind, found.resource)
-        }
-        _ => false,
-    };
-    is_inside && commands.told.iter().any(is_same)
+/// How far the execution of a command buffer has come.
+pub(crate) struct Walk {
+    /// The command being executed.
+    at: At,
+    /// How many were executed.
+    done: usize,
+    /// Whether the command before was an action without a conflict.
+    is_smooth: bool,
+    instance: Option<Instance>,
+    pass_contents: Option<PassContents>,
 }
 
-/// Executes a command buffer by itself, with nothing before it. Hazards are those of the device.
-pub(crate) fn alone(device: &mut Device, recorded: Recorded<'_>, commands: &Prepared, step: u32) {
-    let at = At { step, batch: 0, primary: 0, path: Vec::new() };
-    Executor { device, recorded, queue: 0, at, instance: None, pass_contents: None }.run(commands);
+impl Walk {
+    pub(crate) fn new(at: At) -> Walk {
+        Walk { at, done: 0, is_smooth: false, instance: None, pass_contents: None }
+    }
+
+    /// Begins anew.
+    pub(crate) fn clear(&mut self) {
+        self.at.path.clear();
+        (self.done, self.is_smooth, self.instance, self.pass_contents) = (0, false, None, None);
+    }
+
+    /// Executes what was recorded since the last time, up to a command, on the only queue of a device.
+    pub(crate) fn go_on(&mut self, device: &mut Device, recorded: Recorded<'_>, commands: &Prepared, until: usize) {
+        if self.at.path.is_empty() {
+            self.at.path.push(0);
+            device.begin_run(&self.at);
+        }
+        let (part, is_smooth) = (self.done..until, self.is_smooth);
+        self.is_smooth = Executor::new(device, recorded, 0, self).run_part(commands, part, is_smooth);
+        self.done = until;
+    }
 }
 
 pub(crate) struct Executor<'a> {
@@ -69,20 +87,30 @@ pub(crate) struct Executor<'a> {
     pub(crate) recorded: Recorded<'a>,
     pub(crate) queue: u8,
     /// The command being executed.
-    at: At,
+    at: &'a mut At,
     /// The render pass instance that is open.
-    pub(crate) instance: Option<Instance>,
+    pub(crate) instance: &'a mut Option<Instance>,
     /// Of the attachments of a render pass that is open.
-    pub(crate) pass_contents: Option<PassContents>,
+    pub(crate) pass_contents: &'a mut Option<PassContents>,
 }
 
-impl Executor<'_> {
+impl<'a> Executor<'a> {
+    fn new(device: &'a mut Device, recorded: Recorded<'a>, queue: u8, walk: &'a mut Walk) -> Executor<'a> {
+        let Walk { at, instance, pass_contents, .. } = walk;
+        Executor { device, recorded, queue, at, instance, pass_contents }
+    }
+
     fn run(&mut self, commands: &Prepared) {
         self.at.path.push(0);
-        self.device.begin_run(&self.at);
-        // Whether the command before was an action without a conflict.
-        let mut is_smooth = false;
-        for (index, command) in commands.source.commands.iter().enumerate() {
+        self.device.begin_run(self.at);
+        self.run_part(commands, 0..commands.source.commands.len(), false);
+        self.at.path.pop();
+    }
+
+    /// Executes some of the commands. Takes, and gives, whether the last one was an action without a conflict.
+    fn run_part(&mut self, commands: &Prepared, part: Range<usize>, mut is_smooth: bool) -> bool {
+        for index in part {
+            let command = &commands.source.commands[index];
             let tag = self.device.next_tag();
             if let Command::Action(accesses) = command {
                 is_smooth = self.action(tag, accesses, commands.spots(index, &self.device.addresses), is_smooth);
@@ -94,7 +122,7 @@ impl Executor<'_> {
             }
             self.command(tag, command);
         }
-        self.at.path.pop();
+        is_smooth
     }
 
     fn command(&mut self, tag: Tag, command: &Command) {
@@ -131,7 +159,7 @@ impl Executor<'_> {
         // The commands behind it go on with numbers of their own.
         if let Some(last) = self.at.path.last_mut() {
             *last += 1;
-            self.device.begin_run(&self.at);
+            self.device.begin_run(self.at);
         }
     }
 

@@ -104,11 +104,13 @@ impl Device {
     }
 }
 
-/// The names of conflicts with the presentation engine.
+/// The names of conflicts with the presentation engine. Where nothing waits for the image it is still presented; where
+/// something does, and another stage writes, the write comes after the engine's last read.
 pub(crate) fn after_present(kind: HazardKind) -> HazardKind {
     match kind {
         HazardKind::ReadAfterWrite | HazardKind::ReadRacingWrite => HazardKind::ReadAfterPresent,
-        HazardKind::WriteAfterWrite | HazardKind::WriteRacingWrite => HazardKind::WriteAfterPresent,
+        HazardKind::WriteAfterWrite => HazardKind::WriteAfterRead,
+        HazardKind::WriteRacingWrite => HazardKind::WriteAfterPresent,
         other => other,
     }
 }

@@ -28,6 +28,11 @@ impl Places {
         self.runs.push(Run { first, start });
     }
 
+    pub(crate) fn clear(&mut self) {
+        self.runs.clear();
+        self.kept = 0;
+    }
+
     pub(crate) fn get(&self, tag: Tag) -> Option<Place> {
         let at = self.runs.partition_point(|it| it.first <= tag).checked_sub(1)?;
         let run = &self.runs[at];

@@ -3,10 +3,11 @@
 
 use std::ops::Range;
 
-use lavascope_program::{Access, Command, CommandBuffer, Found, ResourceId};
+use lavascope_program::{Access, Command, CommandBuffer, CommandBufferId, Queue, ResourceId};
 
 use crate::address::Addresses;
 use crate::order::{self, Order};
+use crate::record::{Alone, Told};
 use crate::state::By;
 use crate::usage::{TABLES, Usage};
 
@@ -19,9 +20,18 @@ pub struct Prepared {
     spots: Vec<Spot>,
     /// How often addresses had changed when this was looked up.
     moves: u64,
-    /// Hazards that were told when it was recorded.
-    pub(crate) told: Vec<Found>,
+    /// The command buffers that it executes.
+    pub(crate) executed: Vec<CommandBufferId>,
+    /// What was told when it was recorded.
+    pub(crate) told: Told,
+    /// For what kind of queue it is recorded, if it is checked meanwhile.
+    pub(crate) queue: Option<Queue>,
+    /// How far it was checked.
+    pub(crate) alone: Option<Box<Alone>>,
 }
+
+/// Not a number of moves.
+const STALE: u64 = u64::MAX;
 
 /// Room that is not worth giving back.
 const ROOM_MIN: usize = 1024;
@@ -93,12 +103,48 @@ impl Prepared {
     /// Recorded anew, in the room that there is.
     pub(crate) fn record(&mut self, source: CommandBuffer, addresses: &Addresses) {
         self.source = source;
-        self.told.clear();
+        self.queue = None;
+        self.told = Told::default();
         self.renew(addresses);
-        // Room for much more than there is now would stay for as long as the command buffer.
+        self.shrink();
+    }
+
+    /// To be recorded anew, command by command. If it is for a queue of some kind, it is checked meanwhile.
+    pub(crate) fn begin(&mut self, is_secondary: bool, queue: Option<Queue>, addresses: &Addresses) {
+        self.shrink();
+        self.source.is_secondary = is_secondary;
+        self.source.commands.clear();
+        self.queue = queue;
+        self.told = Told::default();
+        self.renew(addresses);
+    }
+
+    pub(crate) fn push(&mut self, command: Command, addresses: &Addresses) {
+        self.refresh(addresses);
+        self.prepare(&command, addresses);
+        self.source.commands.push(command);
+    }
+
+    /// The last command was not recorded after all.
+    pub(crate) fn pop(&mut self) {
+        self.source.commands.pop();
+        self.told.forget(self.source.commands.len());
+        self.moves = STALE;
+    }
+
+    pub(crate) fn replace(&mut self, index: usize, command: Command) {
+        if let Some(slot) = self.source.commands.get_mut(index) {
+            *slot = command;
+            self.moves = STALE;
+        }
+    }
+
+    /// Room for much more than there is now would stay for as long as the command buffer.
+    fn shrink(&mut self) {
         if self.spots.capacity() > 4 * self.spots.len() + ROOM_MIN {
             self.spots.shrink_to_fit();
             self.plans.shrink_to_fit();
+            self.source.commands.shrink_to_fit();
         }
     }
 
@@ -119,22 +165,32 @@ impl Prepared {
     fn renew(&mut self, addresses: &Addresses) {
         self.plans.clear();
         self.spots.clear();
+        self.executed.clear();
         self.moves = addresses.moves();
-        self.plans.reserve(self.source.commands.len());
-        self.spots.reserve(self.source.commands.len());
-        for command in &self.source.commands {
-            let first = self.spots.len();
-            let kind = match command {
-                Command::Action(accesses) => add_spots(&mut self.spots, accesses, addresses),
-                _ => PlanKind::Unknown,
-            };
-            let plan = Plan { first: first as u32, end: self.spots.len() as u32, kind };
-            if let Some(before) = self.plans.last().filter(|it| it.kind == PlanKind::Apart && kind == it.kind) {
-                let (left, right) = self.spots.split_at_mut(first);
-                mark_repeats(&mut left[before.first as usize..], right);
+        let commands = std::mem::take(&mut self.source.commands);
+        self.plans.reserve(commands.len());
+        self.spots.reserve(commands.len());
+        commands.iter().for_each(|it| self.prepare(it, addresses));
+        self.source.commands = commands;
+    }
+
+    /// Looks up what the next command uses.
+    fn prepare(&mut self, command: &Command, addresses: &Addresses) {
+        let first = self.spots.len();
+        let kind = match command {
+            Command::Action(accesses) => add_spots(&mut self.spots, accesses, addresses),
+            Command::Execute(buffers) => {
+                self.executed.extend(buffers);
+                PlanKind::Unknown
             }
-            self.plans.push(plan);
+            _ => PlanKind::Unknown,
+        };
+        let plan = Plan { first: first as u32, end: self.spots.len() as u32, kind };
+        if let Some(before) = self.plans.last().filter(|it| it.kind == PlanKind::Apart && kind == it.kind) {
+            let (left, right) = self.spots.split_at_mut(first);
+            mark_repeats(&mut left[before.first as usize..], right);
         }
+        self.plans.push(plan);
     }
 }
 

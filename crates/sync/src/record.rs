@@ -1,49 +1,193 @@
-//! What is wrong inside of a command buffer, whoever executes it and whatever came before: told when its recording
-//! ends, and not again when it is executed.
+//! What is wrong inside of a command buffer, whoever executes it and whatever came before: told as it is recorded,
+//! command by command, and not again when it is executed.
+//!
+//! It is executed by itself, on a device of its own that has nothing but the addresses of the real one. Secondary
+//! command buffers are checked as part of the primary ones that execute them: what rendering they are part of only
+//! those know.
 
-use lavascope_program::{CommandBufferId, Found, Queue};
+use lavascope_program::{At, Command, CommandBufferId, Fault, Findings, Found, Place, Queue};
 
 use crate::check::Engine;
-use crate::device::Device;
-use crate::execute::{self, Recorded};
+use crate::device::{Device, slot};
+use crate::execute::{Recorded, Walk};
+
+/// Devices that are kept for later.
+const SPARE_MAX: usize = 32;
+
+/// The execution of a command buffer by itself, as far as it was recorded.
+pub(crate) struct Alone {
+    device: Device,
+    walk: Walk,
+    /// How often addresses had changed.
+    moves: u64,
+}
+
+/// What was told of a command buffer while it was recorded.
+#[derive(Default)]
+pub(crate) struct Told {
+    hazards: Vec<Found>,
+    faults: Vec<Fault>,
+}
 
 impl Engine {
-    /// The step of hazards that were found while recording, where nothing has been executed yet.
+    /// The step of what was found while recording, where nothing has been executed yet.
     pub const RECORDING: u32 = u32::MAX;
 
-    /// Checks a primary command buffer that was recorded, for a queue of this kind, with the secondary ones that it
-    /// executes. Those are not checked by themselves: what rendering they are part of only the primary one knows.
-    pub fn check_recorded(&mut self, id: CommandBufferId, queue: Queue) -> Vec<Found> {
-        let Some(commands) = self.command_buffers.get_mut(id.0 as usize) else { return Vec::new() };
-        commands.refresh(&self.device.addresses);
-        let mut alone = Device::new(&[queue], 0, 0, 0);
-        (alone.rules, alone.is_alone) = (self.device.rules, true);
-        for event in 0..self.device.events.len() {
-            alone.add_event(event);
-        }
-        // The addresses are everybody's; what happened at them is not.
-        std::mem::swap(&mut alone.addresses, &mut self.device.addresses);
-        let recorded = Recorded { command_buffers: &self.command_buffers, render_passes: &self.render_passes };
-        execute::alone(&mut alone, recorded, &self.command_buffers[id.0 as usize], Engine::RECORDING);
-        std::mem::swap(&mut alone.addresses, &mut self.device.addresses);
-        for (resource, old, planes) in &alone.moved {
-            self.device.move_states(*resource, old, planes);
-        }
-        // Where sparse resources lie, and with whom, is decided when it is executed.
-        if alone.has_used_sparse {
-            alone.found.clear();
-        }
-        self.command_buffers[id.0 as usize].told.clone_from(&alone.found);
-        alone.found
+    /// A command buffer is recorded anew, for queues of this kind: its commands will come one by one. There is nothing
+    /// in it until then.
+    pub fn begin_recording(&mut self, id: CommandBufferId, queue: Queue, is_secondary: bool) {
+        self.end_recording(id);
+        let checked = Some(queue).filter(|_| !is_secondary);
+        slot(&mut self.command_buffers, id.0 as usize).begin(is_secondary, checked, &self.device.addresses);
     }
+
+    /// A command is recorded behind those before it. Gives what is wrong with it because of those, which will not be
+    /// told again when it is executed. Of sparse resources nothing is told before that.
+    pub fn record(&mut self, id: CommandBufferId, command: Command) -> Findings {
+        let index = id.0 as usize;
+        if let Command::Execute(executed) = &command {
+            self.refresh_all(executed);
+        }
+        let Some(commands) = self.command_buffers.get_mut(index) else { return Findings::default() };
+        let has_events = matches!(command, Command::SetEvent(_) | Command::Execute(_));
+        commands.push(command, &self.device.addresses);
+        let Some(queue) = commands.queue else { return Findings::default() };
+        let known = commands.alone.take().filter(|it| it.moves == self.device.addresses.moves());
+        let mut alone = known.unwrap_or_else(|| self.caught_up(index, queue));
+        if has_events {
+            alone.device.grow_events(&self.device);
+        }
+        let until = self.command_buffers[index].source.commands.len();
+        self.go_on(&mut alone, index, until);
+        let found = alone.take_findings();
+        self.command_buffers[index].alone = Some(alone);
+        if found == Findings::default() {
+            return found;
+        }
+        self.command_buffers[index].told.add(&found);
+        found
+    }
+
+    /// The last command was not recorded after all.
+    pub fn unrecord(&mut self, id: CommandBufferId) {
+        self.end_recording(id);
+        if let Some(commands) = self.command_buffers.get_mut(id.0 as usize) {
+            commands.pop();
+        }
+    }
+
+    /// What a recorded command is became known only now. What follows from it is told when it is executed.
+    pub fn amend(&mut self, id: CommandBufferId, index: u32, command: Command) {
+        self.end_recording(id);
+        if let Some(commands) = self.command_buffers.get_mut(id.0 as usize) {
+            commands.replace(index as usize, command);
+        }
+    }
+
+    /// No more commands are recorded, most likely: what was only kept to check them goes.
+    pub fn end_recording(&mut self, id: CommandBufferId) {
+        let alone = self.command_buffers.get_mut(id.0 as usize).and_then(|it| it.alone.take());
+        if self.spare.len() < SPARE_MAX {
+            self.spare.extend(alone);
+        }
+    }
+
+    /// An execution of all commands of a command buffer but the last, which was told of already.
+    #[cold]
+    fn caught_up(&mut self, index: usize, queue: Queue) -> Box<Alone> {
+        let mut alone = match self.spare.pop() {
+            Some(mut alone) => {
+                alone.device.clear_alone(queue);
+                alone.walk.clear();
+                alone
+            }
+            None => Box::new(Alone::new(queue)),
+        };
+        alone.device.rules = self.device.rules;
+        let last = self.command_buffers[index].source.commands.len() - 1;
+        if last > 0 {
+            alone.device.grow_events(&self.device);
+            self.go_on(&mut alone, index, last);
+            alone.device.found.clear();
+            alone.device.contents.found.clear();
+        }
+        alone
+    }
+
+    /// Executes what was recorded since the last time, up to a command. The addresses are everybody's; what happened at them is not.
+    fn go_on(&mut self, alone: &mut Alone, index: usize, until: usize) {
+        let Alone { device, walk, moves } = alone;
+        std::mem::swap(&mut device.addresses, &mut self.device.addresses);
+        let recorded = Recorded { command_buffers: &self.command_buffers, render_passes: &self.render_passes };
+        walk.go_on(device, recorded, &self.command_buffers[index], until);
+        std::mem::swap(&mut device.addresses, &mut self.device.addresses);
+        *moves = self.device.addresses.moves();
+        for (resource, old, planes) in device.moved.drain(..) {
+            self.device.move_states(resource, &old, &planes);
+        }
+    }
+}
+
+impl Alone {
+    fn new(queue: Queue) -> Alone {
+        let at = At { step: Engine::RECORDING, batch: 0, primary: 0, path: Vec::new() };
+        Alone { device: Device::alone(queue), walk: Walk::new(at), moves: 0 }
+    }
+
+    fn take_findings(&mut self) -> Findings {
+        let hazards = std::mem::take(&mut self.device.found);
+        let faults = std::mem::take(&mut self.device.contents.found);
+        // Where sparse resources lie, and with whom, is decided when it is executed.
+        Findings { hazards: if self.device.has_used_sparse { Vec::new() } else { hazards }, faults }
+    }
+}
+
+impl Told {
+    fn add(&mut self, found: &Findings) {
+        self.hazards.extend_from_slice(&found.hazards);
+        self.faults.extend_from_slice(&found.faults);
+    }
+
+    /// Nothing of this command was told.
+    pub(crate) fn forget(&mut self, index: usize) {
+        let is_other = |it: &Place| !matches!(it, Place::Command(at) if at.path.first() == Some(&(index as u32)));
+        self.hazards.retain(|it| is_other(&it.at));
+        self.faults.retain(|it| is_other(&it.at));
+    }
+
+    /// Whether a hazard inside of one execution of the command buffer was told. Of which part of the resource does not
+    /// matter: in which pieces it is told depends on what came before.
+    pub(crate) fn has(&self, found: &Found) -> bool {
+        let is_same = |told: &&Found| (told.kind, told.resource) == (found.kind, found.resource);
+        let mut told = self.hazards.iter().filter(is_same);
+        is_inside(&found.at, &found.prior)
+            && told.any(|it| is_same_path(&it.at, &found.at) && is_same_path(&it.prior, &found.prior))
+    }
+
+    pub(crate) fn has_fault(&self, found: &Fault) -> bool {
+        let Some(prior) = found.prior.as_ref().filter(|it| is_inside(&found.at, it)) else { return false };
+        let is_same = |told: &&Fault| (told.kind, told.resource) == (found.kind, found.resource);
+        let is_prior = |told: &Fault| told.prior.as_ref().is_some_and(|it| is_same_path(it, prior));
+        self.faults.iter().filter(is_same).any(|it| is_same_path(&it.at, &found.at) && is_prior(it))
+    }
+}
+
+/// Whether two places are in one execution of a command buffer.
+fn is_inside(at: &Place, prior: &Place) -> bool {
+    let (Place::Command(at), Place::Command(prior)) = (at, prior) else { return false };
+    (at.step, at.batch, at.primary) == (prior.step, prior.batch, prior.primary)
+}
+
+fn is_same_path(one: &Place, other: &Place) -> bool {
+    matches!((one, other), (Place::Command(one), Place::Command(other)) if one.path == other.path)
 }
 
 #[cfg(test)]
 mod tests {
     use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S, QueueFlags};
     use lavascope_program::{
-        Access, Batch, Certainty, Command, CommandBuffer, HazardKind, MemoryId, Place, QueueId, RasterOrder, Region,
-        Resource, ResourceId, ResourceKind, SparseBind, SparsePart, Step,
+        Access, Batch, Command, CommandBuffer, HazardKind, MemoryId, Place, QueueId, Region, Resource, ResourceId,
+        ResourceKind, SparseBind, SparsePart, Step,
     };
 
     use super::*;
@@ -51,14 +195,7 @@ mod tests {
     fn access(resource: u32, access: A) -> Command {
         let region = Region::Buffer(0..16);
         let (resource, stage, access) = (ResourceId(resource), S::COPY.0, access.0);
-        Command::Action(vec![Access {
-            resource,
-            region,
-            stage,
-            access,
-            order: RasterOrder::None,
-            certainty: Certainty::Certain,
-        }])
+        Command::Action(vec![Access::new(resource, region, stage, access)])
     }
 
     fn engine(queue: Queue) -> Engine {
@@ -82,8 +219,8 @@ mod tests {
         let (mut engine, id) = (engine(queue), CommandBufferId(3));
         // A hazard inside, and a read that conflicts with the write of an earlier execution.
         let commands = vec![access(4, A::TRANSFER_READ), access(1, A::TRANSFER_WRITE), access(1, A::TRANSFER_READ)];
-        engine.set_command_buffer(id, CommandBuffer { is_secondary: false, commands });
-        let told = engine.check_recorded(id, queue);
+        engine.begin_recording(id, queue, false);
+        let told: Vec<Found> = commands.into_iter().flat_map(|it| engine.record(id, it).hazards).collect();
         let at = |index: u32, it: &Place| matches!(it, Place::Command(it) if it.path == [index]);
         assert_eq!(told.len(), 1);
         assert!(told[0].kind == HazardKind::ReadAfterWrite && at(2, &told[0].at) && at(1, &told[0].prior));
@@ -108,8 +245,8 @@ mod tests {
         let (waits, signals) = (Vec::new(), Vec::new());
         engine.step(&Step::BindSparse { queue: QueueId(0), waits, binds: vec![bind], signals, fence: None });
         let commands = vec![access(1, A::TRANSFER_WRITE), access(1, A::TRANSFER_READ)];
-        engine.set_command_buffer(id, CommandBuffer { is_secondary: false, commands });
-        assert_eq!(engine.check_recorded(id, queue), []);
+        engine.begin_recording(id, queue, false);
+        assert!(commands.into_iter().all(|it| engine.record(id, it) == Findings::default()));
         assert_eq!(submit(&mut engine, id).len(), 1);
     }
 }

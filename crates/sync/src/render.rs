@@ -128,31 +128,31 @@ impl Executor<'_> {
             layouts,
             apart: Vec::new(),
         };
-        self.instance = Some(Instance { begin: tag, kind: Kind::Pass(Box::new(pass)) });
+        *self.instance = Some(Instance { begin: tag, kind: Kind::Pass(Box::new(pass)) });
         self.begin_subpass(tag);
     }
 
     pub(crate) fn next_subpass(&mut self, tag: Tag) {
         let Some(Instance { begin, kind: Kind::Pass(mut pass) }) = self.instance.take() else { return };
-        self.instance = Some(Instance { begin, kind: Kind::Pass(Box::new(pass.shell())) });
+        *self.instance = Some(Instance { begin, kind: Kind::Pass(Box::new(pass.shell())) });
         self.end_subpass(tag, &pass);
         let clock = std::mem::take(self.clock());
         pass.ended.push(Ended { queue: self.queue, clock, begin: pass.began, end: tag });
         pass.subpass += 1;
         pass.began = tag + 1;
         self.next_pass_contents(tag);
-        self.instance = Some(Instance { begin, kind: Kind::Pass(pass) });
+        *self.instance = Some(Instance { begin, kind: Kind::Pass(pass) });
         self.begin_subpass(tag);
     }
 
     pub(crate) fn end_render_pass(&mut self, tag: Tag) {
         let Some(Instance { begin, kind: Kind::Pass(mut pass) }) = self.instance.take() else { return };
-        self.instance = Some(Instance { begin, kind: Kind::Pass(Box::new(pass.shell())) });
+        *self.instance = Some(Instance { begin, kind: Kind::Pass(Box::new(pass.shell())) });
         self.end_subpass(tag, &pass);
         let clock = std::mem::take(self.clock());
         pass.ended.push(Ended { queue: self.queue, clock, begin: pass.began, end: tag });
-        self.instance = None;
-        self.pass_contents = None;
+        *self.instance = None;
+        *self.pass_contents = None;
         *self.clock() = pass.outside.clone();
         for it in &pass.ended {
             self.clock().pass(&it.clock);
@@ -179,7 +179,7 @@ impl Executor<'_> {
         *self.clock() = clock;
         let transitions = pass.transitions(flags);
         let loads = pass.loads();
-        self.instance = Some(Instance { begin, kind: Kind::Pass(pass) });
+        *self.instance = Some(Instance { begin, kind: Kind::Pass(pass) });
         for ready in &transitions {
             self.check_transition(tag, ready);
             self.depend(tag, ready);
@@ -217,7 +217,7 @@ impl Executor<'_> {
             }
             None => tag - 1,
         };
-        self.instance = Some(Instance { begin, kind: Kind::Rendering(rendering.clone(), outside) });
+        *self.instance = Some(Instance { begin, kind: Kind::Rendering(rendering.clone(), outside) });
         if !rendering.is_resuming {
             let inside = Inside { area: rendering.area, views: views(rendering.view_mask) };
             let loads: Vec<Use<'_>> = rendering.attachments.iter().flat_map(|it| load_of(it, inside)).collect();
@@ -230,12 +230,12 @@ impl Executor<'_> {
         if !rendering.is_suspending {
             let inside = Inside { area: rendering.area, views: views(rendering.view_mask) };
             let empty = Box::new(Clock::default());
-            self.instance = Some(Instance { begin, kind: Kind::Rendering(rendering.clone(), empty) });
+            *self.instance = Some(Instance { begin, kind: Kind::Rendering(rendering.clone(), empty) });
             let resolved = rendering.attachments.iter().filter(|it| it.resolve.is_some());
             self.uses(tag, &resolved.flat_map(|it| resolve_of(it, inside)).collect::<Vec<_>>());
             let stores: Vec<Use<'_>> = rendering.attachments.iter().flat_map(|it| store_of(it, inside)).collect();
             self.uses(tag + 2, &stores);
-            self.instance = None;
+            *self.instance = None;
         }
         let inside = std::mem::replace(self.clock(), *outside);
         self.clock().pass(&inside);

@@ -17,6 +17,8 @@ pub struct Finding {
     pub cause: usize,
     /// Whether it is the first of its cause.
     pub is_first: bool,
+    /// Whether it was found while a command buffer was recorded, whatever comes before or behind that.
+    pub is_recorded: bool,
 }
 
 /// The same code, the same two commands as they were recorded, the same resource.
@@ -34,6 +36,8 @@ pub(crate) struct Cause {
 pub(crate) enum What {
     Hazard(HazardKind),
     Fault(FaultKind),
+    /// The text says what.
+    NeverExecuted,
 }
 
 /// A command as it was recorded, or a call of the host.
@@ -51,6 +55,13 @@ pub(crate) struct Recording {
     pub(crate) functions: Vec<Command>,
 }
 
+/// Where a hazard was found.
+#[derive(Clone, Copy)]
+pub(crate) struct From {
+    pub(crate) device: ObjectId,
+    pub(crate) is_recorded: bool,
+}
+
 #[derive(Default)]
 pub(crate) struct Causes {
     known: HashMap<Cause, usize>,
@@ -62,16 +73,17 @@ pub(crate) struct Causes {
 
 impl Causes {
     /// Counts a hazard; `explain` is asked if it is the first of its cause, and told how many there were before.
-    pub(crate) fn add(&mut self, device: ObjectId, cause: Cause, explain: impl FnOnce(usize) -> Diagnostic) {
+    pub(crate) fn add(&mut self, at: From, cause: Cause, explain: impl FnOnce(usize) -> Diagnostic) {
         let known = self.diagnostics.len();
-        self.try_add(device, cause, || Some(explain(known)));
+        self.try_add(at, cause, || Some(explain(known)));
     }
 
     /// The same where it may turn out that nothing can be said.
-    pub(crate) fn try_add(&mut self, device: ObjectId, cause: Cause, explain: impl FnOnce() -> Option<Diagnostic>) {
+    pub(crate) fn try_add(&mut self, at: From, cause: Cause, explain: impl FnOnce() -> Option<Diagnostic>) {
+        let From { device, is_recorded } = at;
         if let Some(known) = self.known.get(&cause) {
             self.diagnostics[*known].count += 1;
-            self.new.push(Finding { device, cause: *known, is_first: false });
+            self.new.push(Finding { device, cause: *known, is_first: false, is_recorded });
             return;
         }
         let place = self.diagnostics.len();
@@ -85,6 +97,6 @@ impl Causes {
         };
         self.diagnostics.push(diagnostic);
         self.known.insert(cause, place);
-        self.new.push(Finding { device, cause: place, is_first: true });
+        self.new.push(Finding { device, cause: place, is_first: true, is_recorded });
     }
 }

@@ -1,27 +1,33 @@
 //! A device: what its engine is told, and what is kept to explain what the engine finds.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use lavascope_abi::{Command as ApiCommand, ObjectId};
+use lavascope_event::LabelPath;
 use lavascope_program::{
     Batch, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass,
     RenderPassId, Resource, ResourceId, SemaphoreId, Step,
 };
 use lavascope_state::{Gone, Source};
+use rustc_hash::FxHashMap;
 
 use crate::engine::Live;
 use crate::window::{Forgotten, Kept, Submitted, Window};
 
 pub(crate) struct Device {
-    live: Live,
+    pub(crate) live: Live,
     pub(crate) objects: Objects,
-    recordings: HashMap<CommandBufferId, Recording>,
+    recordings: FxHashMap<CommandBufferId, Arc<Recorded>>,
+    /// What each command buffer is recorded for.
+    kinds: FxHashMap<CommandBufferId, Queue>,
     pub(crate) window: Window,
     /// Submissions so far.
-    submits: u64,
+    pub(crate) submits: u64,
     /// Objects that nothing speaks of any more.
     pub(crate) forgotten: Vec<ObjectId>,
+    /// Whether it was told what still waits.
+    pub(crate) is_finished: bool,
 }
 
 /// What things of a device are, and what they are called. Those that are gone stay as long as the window may ask.
@@ -29,16 +35,13 @@ pub(crate) struct Objects {
     pub(crate) queues: Vec<Queue>,
     pub(crate) queue_objects: HashMap<QueueId, ObjectId>,
     pub(crate) resources: HashMap<ResourceId, (ObjectId, Resource)>,
+    /// The step before which each resource came.
+    pub(crate) since: HashMap<ResourceId, u32>,
     pub(crate) passes: HashMap<RenderPassId, (ObjectId, RenderPass)>,
+    pub(crate) events: HashSet<EventId>,
     pub(crate) semaphores: HashMap<SemaphoreId, ObjectId>,
     pub(crate) fences: HashMap<FenceId, ObjectId>,
     command_buffers: HashMap<CommandBufferId, ObjectId>,
-}
-
-/// A command buffer, and whether the engine has it as it is now.
-struct Recording {
-    recorded: Arc<Recorded>,
-    is_new: bool,
 }
 
 /// What was recorded, with the numbers of the tracker.
@@ -48,6 +51,8 @@ pub(crate) struct Recorded {
     pub(crate) buffer: CommandBuffer,
     /// For each command.
     pub(crate) marks: Vec<Mark>,
+    /// How often the command buffer had been recorded before.
+    pub(crate) resets: u32,
 }
 
 /// The call that a command comes from.
@@ -56,8 +61,8 @@ pub(crate) struct Mark {
     pub(crate) function: ApiCommand,
     /// Its number among the commands that were recorded, from one.
     pub(crate) number: u32,
-    /// The debug labels around it, as a path.
-    pub(crate) labels: Option<String>,
+    /// The debug labels around it.
+    pub(crate) labels: Option<LabelPath>,
 }
 
 impl Device {
@@ -68,15 +73,19 @@ impl Device {
                 queues: queues.to_vec(),
                 queue_objects: HashMap::new(),
                 resources: HashMap::new(),
+                since: HashMap::new(),
                 passes: HashMap::new(),
+                events: HashSet::new(),
                 semaphores: HashMap::new(),
                 fences: HashMap::new(),
                 command_buffers: HashMap::new(),
             },
-            recordings: HashMap::new(),
+            recordings: FxHashMap::default(),
+            kinds: FxHashMap::default(),
             window: Window::default(),
             submits: 0,
             forgotten: Vec::new(),
+            is_finished: false,
         }
     }
 
@@ -86,6 +95,7 @@ impl Device {
 
     pub(crate) fn add_resource(&mut self, id: ResourceId, object: ObjectId, resource: &Resource) {
         self.live.add_resource(id, resource);
+        self.objects.since.insert(id, self.live.next_step());
         self.objects.resources.insert(id, (object, resource.clone()));
     }
 
@@ -96,6 +106,7 @@ impl Device {
 
     pub(crate) fn add_event(&mut self, id: EventId) {
         self.live.add_event(id);
+        self.objects.events.insert(id);
     }
 
     pub(crate) fn add_semaphore(&mut self, id: SemaphoreId, object: ObjectId) {
@@ -108,48 +119,97 @@ impl Device {
         self.objects.fences.insert(id, object);
     }
 
-    pub(crate) fn begin(&mut self, id: CommandBufferId, object: ObjectId, is_secondary: bool) {
-        let buffer = CommandBuffer { is_secondary, commands: Vec::new() };
-        let recorded = Arc::new(Recorded { object, buffer, marks: Vec::new() });
-        self.recordings.insert(id, Recording { recorded, is_new: true });
-        self.objects.command_buffers.insert(id, object);
+    /// There is a command buffer, for queues like this one.
+    pub(crate) fn add_command_buffer(&mut self, id: CommandBufferId, queue: Queue) {
+        self.kinds.insert(id, queue);
     }
 
-    pub(crate) fn command(&mut self, id: CommandBufferId, command: Command, mark: Mark) {
-        if let Some(own) = self.recordings.get_mut(&id) {
-            let recorded = Arc::make_mut(&mut own.recorded);
-            recorded.buffer.commands.push(command);
-            recorded.marks.push(mark);
-            own.is_new = true;
-        }
+    pub(crate) fn begin(&mut self, id: CommandBufferId, object: ObjectId, is_secondary: bool) {
+        let buffer = CommandBuffer { is_secondary, commands: Vec::new() };
+        let resets = self.recordings.get(&id).map_or(0, |it| it.resets + 1);
+        let recorded = Arc::new(Recorded { object, buffer, marks: Vec::new(), resets });
+        self.recordings.insert(id, recorded);
+        self.objects.command_buffers.insert(id, object);
+        self.live.begin_recording(id, self.kind(id), is_secondary);
+    }
+
+    /// Gives what is wrong with a command because of those before it, with the numbers of the tracker.
+    pub(crate) fn command(&mut self, id: CommandBufferId, command: Command, mark: Mark) -> Findings {
+        let Some(own) = self.recordings.get_mut(&id) else { return Findings::default() };
+        let found = self.live.record(id, &command);
+        let recorded = Arc::make_mut(own);
+        recorded.buffer.commands.push(command);
+        recorded.marks.push(mark);
+        found
     }
 
     /// What was submitted before stays as it was then.
     pub(crate) fn amend(&mut self, id: CommandBufferId, index: u32, command: Command) {
         let Some(own) = self.recordings.get_mut(&id) else { return };
-        if let Some(slot) = Arc::make_mut(&mut own.recorded).buffer.commands.get_mut(index as usize) {
+        if let Some(slot) = Arc::make_mut(own).buffer.commands.get_mut(index as usize) {
+            self.live.amend(id, index, &command);
             *slot = command;
-            own.is_new = true;
         }
+    }
+
+    /// The last command is as if it had not been recorded.
+    pub(crate) fn take_back(&mut self, id: CommandBufferId) {
+        let Some(own) = self.recordings.get_mut(&id) else { return };
+        let recorded = Arc::make_mut(own);
+        recorded.buffer.commands.pop();
+        recorded.marks.pop();
+        self.live.unrecord(id);
+    }
+
+    pub(crate) fn end_recording(&mut self, id: CommandBufferId) {
+        self.live.end_recording(id);
+    }
+
+    /// All that is recorded is told to the engine again.
+    pub(crate) fn record_again(&mut self) {
+        let mut all: Vec<(CommandBufferId, Arc<Recorded>)> =
+            self.recordings.iter().map(|(id, it)| (*id, it.clone())).collect();
+        // Whoever executes others comes after them.
+        all.sort_unstable_by_key(|it| (!it.1.buffer.is_secondary, it.0));
+        for (id, recorded) in all {
+            self.live.begin_recording(id, self.kind(id), recorded.buffer.is_secondary);
+            recorded.buffer.commands.iter().for_each(|it| drop(self.live.record(id, it)));
+            self.live.end_recording(id);
+        }
+    }
+
+    /// What a command buffer is recorded for; anything, if nobody said so.
+    fn kind(&self, id: CommandBufferId) -> Queue {
+        let any = || self.objects.queues.first().copied().unwrap_or(Queue { family: 0, flags: 0 });
+        self.kinds.get(&id).copied().unwrap_or_else(any)
+    }
+
+    /// A command buffer that is being recorded, as if it were submitted alone.
+    pub(crate) fn as_submitted(&self, id: CommandBufferId, source: Source) -> Kept {
+        let family = self.kinds.get(&id).map(|it| it.family);
+        let queue = self.objects.queues.iter().position(|it| Some(it.family) == family).unwrap_or(0);
+        Kept::recording(source, QueueId(queue as u32), id, self.submitted(id))
     }
 
     pub(crate) fn reset(&mut self, id: CommandBufferId) {
         if let Some(own) = self.recordings.get_mut(&id) {
-            let object = own.recorded.object;
-            own.recorded = Arc::new(Recorded { object, buffer: CommandBuffer::default(), marks: Vec::new() });
-            own.is_new = true;
+            let (object, buffer) = (own.object, CommandBuffer { commands: Vec::new(), ..own.buffer });
+            let is_secondary = buffer.is_secondary;
+            *own = Arc::new(Recorded { object, buffer, marks: Vec::new(), resets: own.resets });
+            self.live.begin_recording(id, self.kind(id), is_secondary);
         }
     }
 
     /// The command buffer of the records.
     pub(crate) fn object_of(&self, id: CommandBufferId) -> Option<ObjectId> {
-        Some(self.recordings.get(&id)?.recorded.object)
+        Some(self.recordings.get(&id)?.object)
     }
 
     pub(crate) fn end(&mut self, gone: Gone) {
         self.live.end(gone);
         if let Gone::CommandBuffer(id) = gone {
             self.recordings.remove(&id);
+            self.kinds.remove(&id);
         }
         if let Some(it) = self.window.push_end(gone) {
             self.forgotten.extend(self.objects.forget(it));
@@ -157,19 +217,15 @@ impl Device {
     }
 
     /// The host does something. Gives what is found because of it, with the numbers of the tracker.
-    pub(crate) fn step(&mut self, source: Source, step: Step) -> Findings {
+    pub(crate) fn step(&mut self, source: Source, step: Step, labels: Option<LabelPath>) -> Findings {
         let batches: &[Batch] = if let Step::Submit { batches, .. } = &step { batches } else { &[] };
         let submitted = |it: &Batch| it.command_buffers.iter().map(|it| self.submitted(*it)).collect();
         let buffers: Vec<Vec<Submitted>> = batches.iter().map(submitted).collect();
-        let used: Vec<CommandBufferId> = batches.iter().flat_map(|it| &it.command_buffers).copied().collect();
-        for id in used {
-            self.hand_over(id);
-        }
         if let Step::Submit { .. } = step {
             self.submits += 1;
         }
         let (index, found) = self.live.step(&step);
-        let kept = Kept::new(index, self.submits, source, step, buffers);
+        let kept = Kept::new(index, self.submits, source, step, buffers).in_labels(labels);
         for it in self.window.push(kept) {
             self.forgotten.extend(self.objects.forget(it));
         }
@@ -183,32 +239,18 @@ impl Device {
 
     /// A command buffer as it is now, with all that it executes.
     fn submitted(&self, id: CommandBufferId) -> Submitted {
-        let own = self.recordings.get(&id).map(|it| it.recorded.clone());
+        let own = self.recordings.get(&id).cloned();
         let mut executed: Vec<(CommandBufferId, Arc<Recorded>)> = Vec::new();
         let mut open: Vec<CommandBufferId> = own.iter().flat_map(|it| it.executes()).collect();
         while let Some(next) = open.pop() {
             let is_known = next == id || executed.iter().any(|it| it.0 == next);
             if let Some(it) = self.recordings.get(&next).filter(|_| !is_known) {
-                open.extend(it.recorded.executes());
-                executed.push((next, it.recorded.clone()));
+                open.extend(it.executes());
+                executed.push((next, it.clone()));
             }
         }
         executed.sort_by_key(|it| it.0);
         Submitted { own, executed }
-    }
-
-    /// The engine gets a command buffer as it is now, and all that it executes.
-    fn hand_over(&mut self, id: CommandBufferId) {
-        let mut open = vec![id];
-        let mut seen = Vec::new();
-        while let Some(next) = open.pop() {
-            let Some(own) = self.recordings.get_mut(&next).filter(|_| !seen.contains(&next)) else { continue };
-            seen.push(next);
-            open.extend(own.recorded.executes());
-            if std::mem::take(&mut own.is_new) {
-                self.live.set_command_buffer(next, &own.recorded.buffer);
-            }
-        }
     }
 }
 
@@ -227,13 +269,27 @@ impl Objects {
     /// The window knows no more of something that is gone.
     fn forget(&mut self, it: Forgotten) -> Option<ObjectId> {
         match it {
-            Forgotten::Resource(id) => self.resources.remove(&id).map(|it| it.0),
+            Forgotten::Resource(id) => {
+                self.since.remove(&id);
+                self.resources.remove(&id).map(|it| it.0)
+            }
             Forgotten::Other(Gone::RenderPass(id)) => self.passes.remove(&id).map(|it| it.0),
             Forgotten::Other(Gone::Semaphore(id)) => self.semaphores.remove(&id),
             Forgotten::Other(Gone::Fence(id)) => self.fences.remove(&id),
             Forgotten::Other(Gone::CommandBuffer(id)) => self.command_buffers.remove(&id),
-            // Nobody asks for its name.
-            Forgotten::Other(Gone::Event(_)) => None,
+            Forgotten::Other(Gone::Event(id)) => {
+                self.events.remove(&id);
+                // Nobody asks for its name.
+                None
+            }
+        }
+    }
+
+    /// The queue on which a step happens.
+    pub(crate) fn queue_of(&self, step: &Step) -> Option<ObjectId> {
+        match step {
+            Step::Submit { queue, .. } | Step::Present { queue, .. } => self.queue_objects.get(queue).copied(),
+            _ => None,
         }
     }
 

@@ -2,25 +2,29 @@
 
 use std::collections::HashMap;
 
-use lavascope_abi::{HandleType, ObjectId, cast};
+use lavascope_abi::{Command as ApiCommand, HandleType, ObjectId, cast};
 use lavascope_event::record::HEAD_SIZE;
 use lavascope_event::{Call, Record, Titles};
 use lavascope_program::{
-    Command, CommandBufferId, EventId, FenceId, Queue, QueueId, RenderPass, RenderPassId, Resource, ResourceId,
-    SemaphoreId, Step,
+    Command, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass, RenderPassId, Resource,
+    ResourceId, SemaphoreId, Step,
 };
-use lavascope_state::{Gone, Listener, Where};
+use lavascope_state::{Gone, Listener, Source, Where};
+use rustc_hash::FxHashMap;
 
 use crate::causes::Causes;
 use crate::device::{Device, Mark};
+use crate::explain::Teller;
 
 #[derive(Default)]
 pub(crate) struct Devices {
     devices: HashMap<ObjectId, Device>,
     titles: Titles,
     /// How many commands were recorded into each command buffer so far, whatever they mean.
-    counts: HashMap<u64, u32>,
+    counts: FxHashMap<u64, u32>,
     pub(crate) causes: Causes,
+    /// Whether somebody wants to know what is wrong when something is submitted.
+    pub(crate) wants_submissions: bool,
 }
 
 impl Devices {
@@ -29,10 +33,9 @@ impl Devices {
         if is_about_ours(record) {
             self.titles.follow(record);
         }
-        let name = record.command().desc().name;
-        if name.starts_with("vkCmd") {
+        if is_recorded(record.command()) {
             *self.counts.entry(first_handle(record)).or_default() += 1;
-        } else if name == "vkBeginCommandBuffer" {
+        } else if record.command() == ApiCommand::BeginCommandBuffer {
             self.counts.insert(first_handle(record), 0);
         }
     }
@@ -41,6 +44,40 @@ impl Devices {
     #[cfg(test)]
     pub(crate) fn sizes(&self) -> (usize, usize) {
         self.devices.values().map(Device::sizes).fold((0, 0), |all, it| (all.0 + it.0, all.1 + it.1))
+    }
+
+    /// Nothing more will be signaled: what waits is told.
+    pub(crate) fn finish(&mut self) {
+        let mut all: Vec<ObjectId> = self.devices.keys().copied().collect();
+        all.sort_unstable();
+        all.into_iter().for_each(|it| self.tell_parked(it));
+    }
+
+    fn tell_parked(&mut self, id: ObjectId) {
+        let Some(device) = self.devices.get_mut(&id).filter(|it| !it.is_finished) else { return };
+        device.is_finished = true;
+        let teller = Teller { id, device, recording: None, titles: &self.titles };
+        teller.parked(&mut self.causes);
+    }
+
+    /// How far the queues of a device came, as far as the host knows.
+    pub(crate) fn progress(&self, device: ObjectId) -> Vec<String> {
+        self.devices.get(&device).map_or_else(Vec::new, |it| it.progress(&self.titles))
+    }
+
+    /// What a call did to devices is taken back.
+    pub(crate) fn take_back_steps(&mut self, source: Source) {
+        self.devices.values_mut().any(|it| it.take_back_steps(source));
+    }
+
+    /// Tells what is wrong inside of a command buffer that is being recorded.
+    #[cold]
+    fn tell_recorded(&mut self, at: Where, id: CommandBufferId, found: &Findings) {
+        let Some(device) = self.devices.get(&at.device) else { return };
+        let kept = device.as_submitted(id, at.source);
+        let teller = Teller { id: at.device, device, recording: Some(&kept), titles: &self.titles };
+        teller.hazards(&found.hazards, &mut self.causes);
+        teller.faults(&found.faults, &mut self.causes);
     }
 
     fn at(&mut self, at: Where) -> Option<&mut Device> {
@@ -54,6 +91,7 @@ impl Listener for Devices {
     }
 
     fn device_gone(&mut self, at: Where) {
+        self.tell_parked(at.device);
         for object in self.devices.remove(&at.device).iter().flat_map(|it| it.objects.all()) {
             self.counts.remove(&object.raw());
             self.titles.forget(object);
@@ -96,6 +134,12 @@ impl Listener for Devices {
         }
     }
 
+    fn command_buffer(&mut self, at: Where, id: CommandBufferId, queue: Queue) {
+        if let Some(it) = self.at(at) {
+            it.add_command_buffer(id, queue);
+        }
+    }
+
     fn begin(&mut self, at: Where, id: CommandBufferId, object: ObjectId, is_secondary: bool) {
         if let Some(it) = self.at(at) {
             it.begin(id, object, is_secondary);
@@ -108,14 +152,31 @@ impl Listener for Devices {
         let mark = Mark {
             function: at.source.command,
             number: self.counts.get(&object.raw()).copied().unwrap_or(0),
-            labels: self.titles.path_in_command_buffer(lavascope_abi::CommandBuffer(object.raw())),
+            labels: self.titles.labels(object),
         };
-        device.command(id, command, mark);
+        let found = device.command(id, command, mark);
+        if found != Findings::default() {
+            self.tell_recorded(at, id, &found);
+        }
     }
 
     fn amend(&mut self, at: Where, id: CommandBufferId, index: u32, command: Command) {
         if let Some(it) = self.at(at) {
             it.amend(id, index, command);
+        }
+    }
+
+    fn take_back(&mut self, at: Where, id: CommandBufferId) {
+        let Some(device) = self.devices.get_mut(&at.device) else { return };
+        device.take_back(id);
+        if let Some(count) = device.object_of(id).and_then(|it| self.counts.get_mut(&it.raw())) {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    fn end(&mut self, at: Where, id: CommandBufferId) {
+        if let Some(it) = self.at(at) {
+            it.end_recording(id);
         }
     }
 
@@ -127,9 +188,15 @@ impl Listener for Devices {
 
     fn step(&mut self, at: Where, step: Step) {
         let Some(device) = self.devices.get_mut(&at.device) else { return };
-        let found = device.step(at.source, step);
-        device.tell(at.device, &found.hazards, &self.titles, &mut self.causes);
-        device.tell_faults(at.device, &found.faults, &self.titles, &mut self.causes);
+        // What is destroyed goes, whatever is wanted.
+        if !self.wants_submissions && !matches!(step, Step::Destroy(_)) {
+            return;
+        }
+        let labels = device.objects.queue_of(&step).and_then(|it| self.titles.labels(it));
+        let found = device.step(at.source, step, labels);
+        let teller = Teller { id: at.device, device, recording: None, titles: &self.titles };
+        teller.hazards(&found.hazards, &mut self.causes);
+        teller.faults(&found.faults, &mut self.causes);
         device.forgotten.drain(..).for_each(|it| self.titles.forget(it));
     }
 
@@ -163,6 +230,11 @@ fn is_about_ours(record: Record<'_>) -> bool {
         HandleType::Queue,
     ];
     object.and_then(ObjectId::from_raw).and_then(ObjectId::ty).is_some_and(|it| ours.contains(&it))
+}
+
+/// Whether a command goes into a command buffer.
+pub(crate) fn is_recorded(command: ApiCommand) -> bool {
+    command.desc().name.starts_with("vkCmd")
 }
 
 fn first_handle(record: Record<'_>) -> u64 {

@@ -1,14 +1,13 @@
 //! The engine of a device, with numbers of its own: those of what is gone are used again, so that what is kept is
 //! bounded by what is alive.
 
-use std::collections::HashMap;
-
 use lavascope_program::{
-    CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Queue, RenderPass, RenderPassId, Resource, ResourceId,
-    SemaphoreId, Step,
+    Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Point, Queue, QueueId, RenderPass,
+    RenderPassId, Resource, ResourceId, SemaphoreId, Step,
 };
 use lavascope_state::Gone;
 use lavascope_sync::Engine;
+use rustc_hash::FxHashMap;
 
 use crate::translate::{self, Ids, NOBODY};
 
@@ -54,10 +53,52 @@ impl Live {
         self.engine.set_fence(FenceId(self.numbers.fences.add(id.0)));
     }
 
+    /// The number that the next step will have.
+    pub(crate) fn next_step(&self) -> u32 {
+        self.steps
+    }
+
+    /// A command buffer is recorded anew, for queues like this one.
+    pub(crate) fn begin_recording(&mut self, id: CommandBufferId, queue: Queue, is_secondary: bool) {
+        self.engine.begin_recording(self.numbers.command_buffer(id), queue, is_secondary);
+    }
+
+    /// A command is recorded. Gives what is wrong with it because of those before it, with the tracker's numbers.
+    pub(crate) fn record(&mut self, id: CommandBufferId, command: &Command) -> Findings {
+        let command = translate::command(command, &mut self.numbers);
+        let found = self.engine.record(self.numbers.command_buffer(id), command);
+        self.numbers.back(found)
+    }
+
+    /// The last command is as if it had not been recorded.
+    pub(crate) fn unrecord(&mut self, id: CommandBufferId) {
+        self.engine.unrecord(self.numbers.command_buffer(id));
+    }
+
+    pub(crate) fn amend(&mut self, id: CommandBufferId, index: u32, command: &Command) {
+        let command = translate::command(command, &mut self.numbers);
+        self.engine.amend(self.numbers.command_buffer(id), index, command);
+    }
+
+    pub(crate) fn end_recording(&mut self, id: CommandBufferId) {
+        self.engine.end_recording(self.numbers.command_buffer(id));
+    }
+
     pub(crate) fn set_command_buffer(&mut self, id: CommandBufferId, buffer: &CommandBuffer) {
         let commands = buffer.commands.iter().map(|it| translate::command(it, &mut self.numbers)).collect();
         let number = self.numbers.command_buffer(id);
         self.engine.set_command_buffer(number, CommandBuffer { commands, ..*buffer });
+    }
+
+    /// Work that waits, as [`Engine::parked`].
+    pub(crate) fn parked(&self) -> Vec<(QueueId, u32)> {
+        self.engine.parked()
+    }
+
+    /// What the first work that waits on a queue waits for, with the tracker's numbers.
+    pub(crate) fn unsignaled(&self, queue: QueueId) -> Vec<Point> {
+        let back = |it: Point| Point { semaphore: SemaphoreId(self.numbers.semaphores.back(it.semaphore.0)), ..it };
+        self.engine.unsignaled(queue).into_iter().map(back).collect()
     }
 
     #[cfg(test)]
@@ -85,15 +126,23 @@ impl Live {
         self.engine.step(&translate::step(step, &mut self.numbers));
         let index = self.steps;
         self.steps += 1;
-        let mut found = Findings { hazards: self.engine.take_found(), faults: self.engine.take_faults() };
-        let hazards = found.hazards.iter_mut().map(|it| &mut it.resource);
-        for it in hazards.chain(found.faults.iter_mut().map(|it| &mut it.resource)) {
-            *it = ResourceId(self.numbers.resources.back(it.0));
-        }
+        let found = Findings { hazards: self.engine.take_found(), faults: self.engine.take_faults() };
+        let found = self.numbers.back(found);
         if let Step::Destroy(id) = step {
             self.numbers.resources.remove(id.0);
         }
         (index, found)
+    }
+}
+
+impl Numbers {
+    /// Findings with the tracker's numbers.
+    fn back(&self, mut found: Findings) -> Findings {
+        let hazards = found.hazards.iter_mut().map(|it| &mut it.resource);
+        for it in hazards.chain(found.faults.iter_mut().map(|it| &mut it.resource)) {
+            *it = ResourceId(self.resources.back(it.0));
+        }
+        found
     }
 }
 
@@ -128,7 +177,7 @@ impl Ids for Numbers {
 /// Dense numbers for things that come and go.
 #[derive(Default)]
 struct Slots {
-    by_id: HashMap<u32, u32>,
+    by_id: FxHashMap<u32, u32>,
     ids: Vec<u32>,
     free: Vec<u32>,
 }

@@ -1,20 +1,19 @@
 //! Hazards of a device as diagnostics.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 
 use lavascope_abi::ObjectId;
-use lavascope_diag::{Code, Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
+use lavascope_diag::{Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
 use lavascope_event::Titles;
-use lavascope_program::{Certainty, Command, Fault, Found, Place, ResourceId, ResourceKind, Step};
+use lavascope_program::{At, Certainty, Command, Fault, Found, Place, ResourceId, Step};
 use lavascope_sync::check;
 use lavascope_sync::explain::{Explainer, diagnose, diagnose_faults, region_text};
 
-use crate::causes::{Cause, Causes, Recording, Spot, What};
+use crate::causes::{Cause, Causes, From, Recording, Spot, What};
 use crate::device::Device;
-use crate::names::{LiveNames, function_text, recorded_text, step_text, title};
+use crate::names::{LiveNames, function_text, labels, named, named_resource, recorded_text, step_text, title};
 use crate::slice::Slice;
-use crate::window::Located;
+use crate::window::{Kept, Located, step_of};
 
 /// Causes that are explained; each may take a while, and a program with so many has other worries.
 const EXPLAINED_MAX: usize = 200;
@@ -24,72 +23,104 @@ const COMMANDS_MAX: usize = 20_000;
 /// Lines of an explanation, from its beginning and from its end.
 const LINES_MAX: usize = 8;
 
-impl Device {
-    /// Turns what the last step led to into findings.
-    pub(crate) fn tell(&self, device: ObjectId, found: &[Found], titles: &Titles, causes: &mut Causes) {
+/// Tells what was found on a device: because of its last step, or in a command buffer that is being recorded.
+pub(crate) struct Teller<'a> {
+    pub(crate) id: ObjectId,
+    pub(crate) device: &'a Device,
+    /// What is being recorded, if it is about that alone.
+    pub(crate) recording: Option<&'a Kept>,
+    pub(crate) titles: &'a Titles,
+}
+
+impl Teller<'_> {
+    /// Turns hazards into findings.
+    pub(crate) fn hazards(&self, found: &[Found], causes: &mut Causes) {
         let mut seen = HashSet::new();
         for it in found {
             // Several parts of a resource are one hazard.
             if seen.insert((it.kind, &it.at, &it.prior, it.resource)) {
-                let cause = self.cause(What::Hazard(it.kind), (&it.at, Some(&it.prior)), it.resource, titles);
-                causes.add(device, cause, |known| self.diagnostic(it, found, known, titles));
+                let cause = self.cause(What::Hazard(it.kind), (&it.at, Some(&it.prior)), it.resource);
+                causes.add(self.from(), cause, |known| self.diagnostic(it, found, known));
             }
         }
     }
 
-    /// Turns contents that the last step uses and that are undefined into findings.
-    pub(crate) fn tell_faults(&self, device: ObjectId, found: &[Fault], titles: &Titles, causes: &mut Causes) {
+    /// Turns contents that are used and undefined into findings.
+    pub(crate) fn faults(&self, found: &[Fault], causes: &mut Causes) {
         let mut seen = HashSet::new();
         for it in found {
             let places = (&it.at, it.prior.as_ref());
-            let first = it.prior.as_ref().filter(|it| self.window.locate(it).is_some()).map_or(u32::MAX, step_of);
-            let slice = || Slice::new(self, first.min(step_of(&it.at)), it.resource, usize::MAX);
+            let first = it.prior.as_ref().filter(|it| self.locate(it).is_some()).map_or(u32::MAX, step_of);
             if !seen.insert((it.kind, places, it.resource)) {
                 continue;
             }
-            let cause = self.cause(What::Fault(it.kind), places, it.resource, titles);
-            causes.try_add(device, cause, || {
-                let slice = slice()?;
-                let names = LiveNames { slice: &slice, objects: &self.objects, titles };
-                let made = diagnose_faults(&slice.program, &[slice.fault(it)?], &names).into_iter().next()?;
-                Some(self.finish(made, &it.at, it.resource, titles))
+            let cause = self.cause(What::Fault(it.kind), places, it.resource);
+            causes.try_add(self.from(), cause, || {
+                let slice = self.slice(first.min(step_of(&it.at)), it.resource, usize::MAX)?;
+                let names = LiveNames { slice: &slice, objects: &self.device.objects, titles: self.titles };
+                // Several parts of a resource are one fault.
+                let is_it = |own: &&Fault| {
+                    (own.kind, &own.at, &own.prior, own.resource) == (it.kind, &it.at, &it.prior, it.resource)
+                };
+                let all: Vec<Fault> = found.iter().filter(is_it).filter_map(|it| slice.fault(it)).collect();
+                let made = diagnose_faults(&slice.program, &all, &names).into_iter().next()?;
+                Some(self.finish(made, &it.at))
             });
         }
     }
 
-    fn cause(&self, kind: What, (at, prior): (&Place, Option<&Place>), id: ResourceId, titles: &Titles) -> Cause {
-        let spot = |place: &Place| Some(spot(&self.window.locate(place)?, titles));
-        let resource = self.objects.resources.get(&id).map(|it| called(it.0, titles)).unwrap_or_default();
+    pub(crate) fn from(&self) -> From {
+        From { device: self.id, is_recorded: self.recording.is_some() }
+    }
+
+    fn locate(&self, place: &Place) -> Option<Located<'_>> {
+        match self.recording {
+            Some(kept) => kept.locate(place),
+            None => self.device.window.locate(place),
+        }
+    }
+
+    fn slice(&self, first: u32, about: ResourceId, commands_max: usize) -> Option<Slice<'_>> {
+        match self.recording {
+            Some(kept) => Slice::of_recording(self.device, kept, about, commands_max),
+            None => Slice::new(self.device, first, about, commands_max),
+        }
+    }
+
+    fn cause(&self, kind: What, (at, prior): (&Place, Option<&Place>), id: ResourceId) -> Cause {
+        let spot = |place: &Place| Some(spot(&self.locate(place)?, self.titles));
+        let resource = self.device.objects.resources.get(&id);
+        let resource = resource.map(|it| called(it.0, self.titles)).unwrap_or_default();
         Cause { kind, at: spot(at), prior: prior.and_then(spot), resource }
     }
 
-    fn diagnostic(&self, it: &Found, all: &[Found], known: usize, titles: &Titles) -> Diagnostic {
-        let reason = if self.window.locate(&it.prior).is_none() {
+    fn diagnostic(&self, it: &Found, all: &[Found], known: usize) -> Diagnostic {
+        let reason = if self.locate(&it.prior).is_none() {
             "the earlier access is older than the last steps that are kept, so it is not named"
         } else if known >= EXPLAINED_MAX {
             "there were too many findings before"
         } else {
             let first = step_of(&it.at).min(step_of(&it.prior));
-            match Slice::new(self, first, it.resource, COMMANDS_MAX) {
+            match self.slice(first, it.resource, COMMANDS_MAX) {
                 None => "there are too many commands between the two accesses",
-                Some(slice) => match self.explained(&slice, it, titles) {
-                    Some(diagnostic) => return self.finish(diagnostic, &it.at, it.resource, titles),
+                Some(slice) => match self.explained(&slice, it) {
+                    Some(diagnostic) => return self.finish(diagnostic, &it.at),
                     None => "the two accesses alone, without what came before them, do not show it",
                 },
             }
         };
-        self.finish(self.unexplained(it, all, reason, titles), &it.at, it.resource, titles)
+        self.finish(self.unexplained(it, all, reason), &it.at)
     }
 
     /// With explanation and fix.
-    fn explained(&self, slice: &Slice<'_>, it: &Found, titles: &Titles) -> Option<Diagnostic> {
+    fn explained(&self, slice: &Slice<'_>, it: &Found) -> Option<Diagnostic> {
         let wanted = slice.found(it)?;
         let all = check(&slice.program);
         let is_it = |own: &&Found| {
             (own.kind, &own.at, &own.prior, own.resource) == (wanted.kind, &wanted.at, &wanted.prior, wanted.resource)
         };
         let own: Vec<Found> = all.iter().filter(is_it).cloned().collect();
-        let names = LiveNames { slice, objects: &self.objects, titles };
+        let names = LiveNames { slice, objects: &self.device.objects, titles: self.titles };
         let mut made = diagnose(&slice.program, &own, &names).into_iter().next()?;
         if own.len() < all.len() {
             // Whether a fix makes something new is known only beside all that is there already.
@@ -101,51 +132,60 @@ impl Device {
     }
 
     /// What is known without following anything.
-    fn unexplained(&self, it: &Found, all: &[Found], reason: &str, titles: &Titles) -> Diagnostic {
+    fn unexplained(&self, it: &Found, all: &[Found], reason: &str) -> Diagnostic {
         let kind = it.kind.name().replace('-', "_");
         let same = all.iter().filter(|own| (own.kind, &own.at, &own.prior) == (it.kind, &it.at, &it.prior));
         let parts: Vec<String> =
             same.filter(|own| own.resource == it.resource).map(|own| region_text(&own.region)).collect();
-        let resource = self.objects.resources.get(&it.resource).map(|it| title(it.0, titles)).unwrap_or_default();
-        let function = |place: &Place| self.window.locate(place).map(|it| function(&it));
+        let resource = self.device.objects.resources.get(&it.resource);
+        let resource = resource.map(|it| title(it.0, self.titles)).unwrap_or_default();
+        let function = |place: &Place| self.locate(place).map(|it| function(&it));
         let at = function(&it.at).unwrap_or("a command");
         let prior = function(&it.prior).map_or(String::new(), |it| format!(" The earlier access is of {it}."));
-        let place = |role, place: &Place| {
-            let located = self.window.locate(place);
-            let text =
-                located.as_ref().map_or_else(|| "not known any more".to_owned(), |it| self.place_text(it, titles));
-            let cause = text.clone();
-            DiagPlace { role, text, cause }
-        };
-        let is_image = matches!(self.objects.resources.get(&it.resource), Some((_, own)) if matches!(own.kind, ResourceKind::Image(_)));
+        let places = [("access", &it.at), ("prior access", &it.prior)].map(|(role, at)| self.place(role, at));
+        let message = format!("{at}(): {kind} hazard detected on {resource}{}.{prior}", parts.join(", "));
+        let code = format!("SYNC-HAZARD-{}", it.kind.name());
+        let own = self.device.objects.resources.get(&it.resource);
         Diagnostic {
-            code: Code(Cow::Owned(format!("SYNC-HAZARD-{}", it.kind.name()))),
-            severity: self.severity(it),
-            message: format!("{at}(): {kind} hazard detected on {resource}{}.{prior}", parts.join(", ")),
-            places: vec![place("access", &it.at), place("prior access", &it.prior)],
-            objects: vec![Object { kind: if is_image { "VkImage" } else { "VkBuffer" }, id: 0, name: None }],
+            function: self.locate(&it.at).map_or("", |it| it.kept.source.command.desc().name).to_owned(),
+            places: places.to_vec(),
+            objects: own.iter().map(|it| named_resource(it, self.titles)).collect(),
             facts: vec![Fact { key: "hazard_type", value: kind }],
             explanation: vec![format!("not explained: {reason}")],
-            fixes: Vec::new(),
-            no_fix: None,
-            count: 1,
+            ..Diagnostic::new(code, self.severity(it), message)
+        }
+    }
+
+    /// Where something happened, as far as that is known.
+    fn place(&self, role: &'static str, place: &Place) -> DiagPlace {
+        let Some(it) = self.locate(place) else {
+            return DiagPlace::new(role, "not known any more".to_owned(), "not known any more".to_owned());
+        };
+        let text = self.place_text(&it);
+        let ways: Vec<Place> = match place {
+            Place::Step(_) => vec![place.clone()],
+            Place::Command(at) => {
+                let part = |end: usize| Place::Command(At { path: at.path[..end].to_vec(), ..at.clone() });
+                (1..=at.path.len()).step_by(2).map(part).collect()
+            }
+        };
+        DiagPlace {
+            path: ways.iter().filter_map(|it| self.locate(it)).map(|it| function(&it).to_owned()).collect(),
+            labels: labels(it.kept, it.mark()),
+            ..DiagPlace::new(role, text.clone(), text)
         }
     }
 
     /// The command buffer and the queue of an access.
-    fn executors(&self, it: &Located<'_>, titles: &Titles) -> Vec<Object> {
-        let named = |kind, id: ObjectId| Object { kind, id: id.serial(), name: titles.name(id).map(str::to_owned) };
-        let buffer = it.recorded.map(|it| named("VkCommandBuffer", it.0.object));
-        let queue = match &it.kept.step {
-            Step::Submit { queue, .. } | Step::Present { queue, .. } => self.objects.queue_objects.get(queue),
-            _ => None,
-        };
-        buffer.into_iter().chain(queue.map(|it| named("VkQueue", *it))).collect()
+    fn executors(&self, it: &Located<'_>) -> Vec<Object> {
+        let buffer = it.recorded.map(|it| named("VkCommandBuffer", it.0.object, self.titles));
+        let queue = self.device.objects.queue_of(&it.kept.step).filter(|_| !it.kept.is_recording());
+        buffer.into_iter().chain(queue.map(|it| named("VkQueue", it, self.titles))).collect()
     }
 
     /// What nobody followed is only as sure as the accesses that are known.
     fn severity(&self, it: &Found) -> Severity {
-        let is_certain = |place: &Place| match self.window.locate(place).map(|it| (it.recorded, &it.kept.step)) {
+        let is_certain = |place: &Place| match self.locate(place).map(|it| (it.recorded, &it.kept.step)) {
             None => false,
             Some((None, Step::HostAccess { certainty, .. })) => *certainty == Certainty::Certain,
             Some((None, _)) => true,
@@ -160,29 +200,20 @@ impl Device {
         if is_certain(&it.at) && is_certain(&it.prior) { Severity::Error } else { Severity::Warning }
     }
 
-    fn place_text(&self, it: &Located<'_>, titles: &Titles) -> String {
-        let step = step_text(it.kept, &self.objects, titles);
-        match it.recorded {
-            Some((recorded, index)) => {
-                let function = it.mark().map_or_else(|| function(it).to_owned(), function_text);
-                format!("{}, {step}: {function}", recorded_text(recorded, index, titles))
-            }
-            None => step,
+    fn place_text(&self, it: &Located<'_>) -> String {
+        let step = step_text(it.kept, &self.device.objects, self.titles);
+        let Some((recorded, index)) = it.recorded else { return step };
+        let recorded = recorded_text(recorded, index, self.titles);
+        let function = it.mark().map_or_else(|| function(it).to_owned(), function_text);
+        match it.kept.is_recording() {
+            true => format!("{recorded}: {function}"),
+            false => format!("{recorded}, {step}: {function}"),
         }
     }
 
-    /// The numbers that a slice has become those of the application.
-    fn finish(&self, mut diagnostic: Diagnostic, at: &Place, id: ResourceId, titles: &Titles) -> Diagnostic {
-        if let (Some(object), Some((id, _))) = (diagnostic.objects.first_mut(), self.objects.resources.get(&id)) {
-            object.id = id.serial();
-            object.name = titles.name(*id).map(str::to_owned);
-        }
-        if let Some(fact) = diagnostic.facts.iter_mut().find(|it| it.key == "submit_index")
-            && let Some(located) = self.window.locate(at)
-        {
-            fact.value = located.kept.submit.to_string();
-        }
-        diagnostic.objects.extend(self.window.locate(at).iter().flat_map(|it| self.executors(it, titles)));
+    /// With who executes it, and no longer than one wants to read.
+    fn finish(&self, mut diagnostic: Diagnostic, at: &Place) -> Diagnostic {
+        diagnostic.objects.extend(self.locate(at).iter().flat_map(|it| self.executors(it)));
         shorten(&mut diagnostic.explanation);
         diagnostic.count = 1;
         diagnostic
@@ -195,13 +226,6 @@ fn shorten(lines: &mut Vec<String>) {
     if left_out > 1 {
         let text = format!("({left_out} operations are not listed; none of them covers either)");
         lines.splice(LINES_MAX..LINES_MAX + left_out, [text]);
-    }
-}
-
-fn step_of(place: &Place) -> u32 {
-    match place {
-        Place::Step(step) => *step,
-        Place::Command(at) => at.step,
     }
 }
 

@@ -5,6 +5,8 @@
 //! of each device with the command buffers as they were submitted (`window`), and what the application calls its
 //! things (`names`). A hazard is explained once for each cause (`causes`); after that it is counted.
 //!
+//! A call that the application does not let reach the driver is taken back (`rebuild`).
+//!
 //! Absent on purpose: threads, files, and who is told (see `layer`).
 
 #![forbid(unsafe_code)]
@@ -15,6 +17,9 @@ mod devices;
 mod engine;
 mod explain;
 mod names;
+mod parked;
+mod progress;
+mod rebuild;
 mod slice;
 #[cfg(test)]
 mod tests;

@@ -30,8 +30,27 @@ pub(crate) struct Slice<'a> {
 impl<'a> Slice<'a> {
     /// All from a step on that matters to a resource; none if that is more than so many commands.
     pub(crate) fn new(device: &'a Device, first: u32, about: ResourceId, commands_max: usize) -> Option<Slice<'a>> {
-        let (mut signaled, steps) = device.window.since(first);
-        let steps: Vec<&Kept> = steps.collect();
+        let (signaled, steps) = device.window.since(first);
+        Slice::of(device, signaled, steps.collect(), about, commands_max)
+    }
+
+    /// A command buffer that is being recorded, alone.
+    pub(crate) fn of_recording(
+        device: &'a Device,
+        kept: &'a Kept,
+        about: ResourceId,
+        commands_max: usize,
+    ) -> Option<Slice<'a>> {
+        Slice::of(device, Signaled::default(), vec![kept], about, commands_max)
+    }
+
+    fn of(
+        device: &'a Device,
+        mut signaled: Signaled,
+        steps: Vec<&'a Kept>,
+        about: ResourceId,
+        commands_max: usize,
+    ) -> Option<Slice<'a>> {
         if steps.iter().map(|it| it.commands()).sum::<usize>() > commands_max {
             return None;
         }

@@ -3,7 +3,7 @@
 use lavascope_abi::{AccessFlags2 as A, Command as Api, HandleType, ObjectId, PipelineStageFlags2 as S};
 use lavascope_diag::Diagnostic;
 use lavascope_program::{
-    Access, Batch, Certainty, Command, CommandBufferId, FenceId, Point, Queue, QueueId, RasterOrder, Region, Resource,
+    Access, Batch, Binding, Command, CommandBufferId, FenceId, MemoryId, Point, Queue, QueueId, Region, Resource,
     ResourceId, ResourceKind, SemaphoreId, Signal, Step, Wait,
 };
 use lavascope_state::{Gone, Listener, Source, Where};
@@ -25,14 +25,7 @@ fn object(ty: HandleType, serial: u32) -> ObjectId {
 }
 
 fn access(resource: u32, access: A) -> Command {
-    Command::Action(vec![Access {
-        resource: ResourceId(resource),
-        region: Region::Buffer(0..16),
-        stage: S::COPY.0,
-        access: access.0,
-        order: RasterOrder::None,
-        certainty: Certainty::Certain,
-    }])
+    Command::Action(vec![Access::new(ResourceId(resource), Region::Buffer(0..16), S::COPY.0, access.0)])
 }
 
 fn read(resource: u32) -> Command {
@@ -46,6 +39,7 @@ fn write(resource: u32) -> Command {
 impl App {
     fn new() -> App {
         let mut app = App { devices: Devices::default(), calls: 0 };
+        app.devices.wants_submissions = true;
         let at = app.at(Api::CreateDevice);
         app.devices.device(at, &[GRAPHICS]);
         app.devices.queue(at, QueueId(0), object(HandleType::Queue, 0));
@@ -66,6 +60,7 @@ impl App {
 
     fn record(&mut self, id: u32, commands: impl IntoIterator<Item = Command>) {
         let (at, object) = (self.at(Api::BeginCommandBuffer), object(HandleType::CommandBuffer, id));
+        self.devices.command_buffer(at, CommandBufferId(id), GRAPHICS);
         self.devices.begin(at, CommandBufferId(id), object, false);
         for it in commands {
             let function = if let Command::Execute(_) = it { Api::CmdExecuteCommands } else { Api::CmdCopyBuffer };
@@ -210,4 +205,84 @@ fn what_is_gone_is_forgotten() {
     let (kept, slots) = app.devices.sizes();
     assert!(kept <= 2 * STEPS_MAX, "{kept} objects are remembered");
     assert!(slots <= 6, "the engine has {slots} numbers");
+}
+
+#[test]
+fn work_that_waits_for_ever_is_told_once_with_what_it_waits_for() {
+    let mut app = App::new();
+    app.buffer(0);
+    for id in 0..2 {
+        let at = app.at(Api::CreateSemaphore);
+        app.devices.semaphore(at, SemaphoreId(id), object(HandleType::Semaphore, id));
+    }
+    app.step(Api::SignalSemaphore, Step::SignalSemaphore(Point { semaphore: SemaphoreId(0), value: Some(5) }));
+    app.record(0, [write(0)]);
+    // The first of the two is there already.
+    let waits = [(0, 5), (1, 7)].map(|(semaphore, value)| Wait {
+        point: Point { semaphore: SemaphoreId(semaphore), value: Some(value) },
+        stages: ALL,
+    });
+    app.submit(Batch { waits: waits.to_vec(), command_buffers: vec![CommandBufferId(0)], ..Batch::default() }, None);
+    app.submit_one(0);
+    assert_eq!(app.diagnostics(), []);
+    app.devices.finish();
+    app.devices.finish();
+    let [it] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
+    assert_eq!((&*it.code.0, it.count), ("SYNC-NEVER-EXECUTED", 1));
+    let text = "Work of submit 1 on VkQueue#0 was never executed, and not checked: it waits for VkSemaphore#1 with the \
+                value 7, which nobody signals. One submission behind it waits with it.";
+    assert_eq!(it.message, text);
+}
+
+/// What a call did is gone with it: later work conflicts with what came before, and with nothing else.
+#[test]
+fn a_submission_that_is_taken_back_leaves_no_trace() {
+    let mut app = App::new();
+    app.buffer(0);
+    let mut other = App::new();
+    other.buffer(0);
+    for it in [&mut app, &mut other] {
+        it.record(0, [write(0)]);
+        it.record(1, [read(0)]);
+        it.submit_one(0);
+    }
+    app.submit_one(1);
+    assert_eq!(app.diagnostics().len(), 1);
+    let source = Source { command: Api::QueueSubmit, thread: 1, call: app.calls };
+    app.devices.take_back_steps(source);
+    // Only the write is left: a second one conflicts with that, and not with the read.
+    for it in [&mut app, &mut other] {
+        it.submit_one(0);
+    }
+    let (last, only) = (app.diagnostics().last(), other.diagnostics().last());
+    assert_eq!(last.map(|it| (&it.code, &it.message)), only.map(|it| (&it.code, &it.message)));
+    assert!(last.is_some_and(|it| it.places[0].text.contains("submit 2 on")), "{last:#?}");
+}
+
+/// Memory that one resource leaves and another takes is still no conflict after a rebuild.
+#[test]
+fn what_came_and_went_is_told_again_in_its_order() {
+    let mut app = App::new();
+    let memory = |id: u32, app: &mut App| {
+        let at = app.at(Api::BindBufferMemory);
+        let binding = Binding { memory: MemoryId(0), offset: 0, size: 64 };
+        let resource = Resource::new(ResourceKind::Buffer { size: 64 }, Some(binding));
+        app.devices.resource(at, ResourceId(id), object(HandleType::Buffer, id), &resource);
+    };
+    memory(0, &mut app);
+    app.record(0, [write(0)]);
+    app.submit_one(0);
+    app.step(Api::DestroyBuffer, Step::Destroy(ResourceId(0)));
+    memory(1, &mut app);
+    app.record(1, [write(1)]);
+    app.submit_one(1);
+    assert_eq!(app.diagnostics(), []);
+    app.submit_one(1);
+    assert_eq!(app.diagnostics().len(), 1);
+    let source = Source { command: Api::QueueSubmit, thread: 1, call: app.calls };
+    app.devices.take_back_steps(source);
+    app.step(Api::DeviceWaitIdle, Step::DeviceIdle);
+    app.submit_one(1);
+    assert_eq!(app.diagnostics().len(), 1, "{:#?}", app.diagnostics());
+    assert_eq!(app.devices.causes.new.len(), 1);
 }

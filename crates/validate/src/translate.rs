@@ -103,7 +103,7 @@ fn rendering(it: &Rendering, ids: &mut impl Ids) -> Rendering {
         view: view(&it.view, ids),
         load: it.load,
         store: it.store,
-        resolve: it.resolve.as_ref().map(|it| Resolve { view: view(&it.view, ids) }),
+        resolve: it.resolve.as_ref().map(|it| Resolve { view: view(&it.view, ids), mode: it.mode }),
     };
     let attachments = it.attachments.iter().map(attachment).collect();
     Rendering { attachments, ..it.clone() }

@@ -1,11 +1,12 @@
 //! The validator: records in, diagnostics out.
 
+use lavascope_abi::ObjectId;
 use lavascope_diag::Diagnostic;
 use lavascope_event::{Kind, Record};
-use lavascope_state::{Missing, SpirvReflection, Tracker};
+use lavascope_state::{Missing, Source, SpirvReflection, Tracker};
 
 use crate::causes::Finding;
-use crate::devices::Devices;
+use crate::devices::{Devices, is_recorded};
 
 /// Follows an application by its records, and tells what hazards it has.
 ///
@@ -44,6 +45,31 @@ impl Validator {
     /// The driver returned from the last call of a thread.
     pub fn leave(&mut self, thread: u32, record: Record<'_>) {
         self.tracker.leave(thread, record);
+    }
+
+    /// Looks at what queues execute too; else only at what is inside of each command buffer.
+    pub fn want_submissions(&mut self) {
+        self.tracker.listener.wants_submissions = true;
+    }
+
+    /// The driver does not see the call that a thread entered last: it is as if it had not been.
+    pub fn take_back(&mut self, thread: u32, record: Record<'_>) {
+        if is_recorded(record.command()) {
+            self.tracker.take_back(thread, record);
+        } else {
+            let source = Source { command: record.command(), thread, call: record.call_number() };
+            self.tracker.listener.take_back_steps(source);
+        }
+    }
+
+    /// Nothing more will come, as far as one knows: work that waits is told of.
+    pub fn finish(&mut self) {
+        self.tracker.listener.finish();
+    }
+
+    /// How far the queues of a device came, as far as the host knows: for one that was lost, line by line.
+    pub fn progress(&self, device: ObjectId) -> Vec<String> {
+        self.tracker.listener.progress(device)
     }
 
     /// What was found since the last time, in the order in which it happened.

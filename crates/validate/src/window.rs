@@ -5,8 +5,11 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use lavascope_program::{At, Command, CommandBufferId, Place, Point, ResourceId, SemaphoreId, Step};
+use lavascope_event::LabelPath;
+use lavascope_program::{At, Batch, Command, CommandBufferId, Place, Point, QueueId, ResourceId, SemaphoreId, Step};
 use lavascope_state::{Gone, Source};
+
+use lavascope_sync::Engine;
 
 use crate::device::{Mark, Recorded};
 
@@ -35,6 +38,8 @@ pub(crate) struct Kept {
     pub(crate) step: Step,
     /// For each batch and each of its command buffers.
     pub(crate) buffers: Vec<Vec<Submitted>>,
+    /// The debug labels of its queue.
+    pub(crate) labels: Option<LabelPath>,
     commands: usize,
 }
 
@@ -75,11 +80,38 @@ pub(crate) struct Signaled {
 impl Kept {
     pub(crate) fn new(index: u32, submit: u64, source: Source, step: Step, buffers: Vec<Vec<Submitted>>) -> Kept {
         let commands = buffers.iter().flatten().map(Submitted::commands).sum();
-        Kept { index, submit, source, step, buffers, commands }
+        Kept { index, submit, source, step, buffers, labels: None, commands }
+    }
+
+    pub(crate) fn in_labels(self, labels: Option<LabelPath>) -> Kept {
+        Kept { labels, ..self }
+    }
+
+    /// A command buffer that is being recorded, as if it were all that is ever submitted.
+    pub(crate) fn recording(source: Source, queue: QueueId, id: CommandBufferId, submitted: Submitted) -> Kept {
+        let batch = Batch { command_buffers: vec![id], ..Batch::default() };
+        let step = Step::Submit { queue, batches: vec![batch], fence: None };
+        Kept::new(Engine::RECORDING, 0, source, step, vec![vec![submitted]])
+    }
+
+    /// Whether nothing of it was submitted yet.
+    pub(crate) fn is_recording(&self) -> bool {
+        self.index == Engine::RECORDING
     }
 
     pub(crate) fn commands(&self) -> usize {
         self.commands
+    }
+
+    /// Where something happened that is in this step.
+    pub(crate) fn locate(&self, place: &Place) -> Option<Located<'_>> {
+        match place {
+            Place::Step(_) => Some(Located { kept: self, recorded: None }),
+            Place::Command(At { batch, primary, path, .. }) => {
+                let submitted = self.buffers.get(*batch as usize)?.get(*primary as usize)?;
+                Some(Located { kept: self, recorded: Some(submitted.command(path)?) })
+            }
+        }
     }
 }
 
@@ -141,14 +173,53 @@ impl Window {
 
     /// Where something happened, if that is not too long ago.
     pub(crate) fn locate(&self, place: &Place) -> Option<Located<'_>> {
-        match place {
-            Place::Step(step) => Some(Located { kept: self.step(*step)?, recorded: None }),
-            Place::Command(At { step, batch, primary, path }) => {
-                let kept = self.step(*step)?;
-                let submitted = kept.buffers.get(*batch as usize)?.get(*primary as usize)?;
-                Some(Located { kept, recorded: Some(submitted.command(path)?) })
-            }
+        self.step(step_of(place))?.locate(place)
+    }
+
+    /// Takes out what a call did; none if it did nothing.
+    pub(crate) fn remove(&mut self, source: Source) -> Vec<Kept> {
+        let mut removed = Vec::new();
+        // It is among the last: nobody takes back what happened long ago.
+        while let Some(at) = self.kept.iter().rposition(|it| it.source == source) {
+            removed.extend(self.kept.remove(at));
         }
+        self.commands -= removed.iter().map(|it| it.commands).sum::<usize>();
+        removed
+    }
+
+    /// Everything in it, in its order: what was signaled before, and the steps, each with what ended right after it.
+    pub(crate) fn take_apart(self) -> (Signaled, Vec<(Kept, Vec<Gone>)>) {
+        let Window { kept, mut ends, before, .. } = self;
+        let mut all: Vec<(Kept, Vec<Gone>)> = Vec::new();
+        for it in kept {
+            // What ended after a step that was taken out ended after the one before it.
+            if let Some((_, gone)) = all.last_mut() {
+                while let Some((_, end)) = ends.pop_front_if(|end| end.0 < it.index) {
+                    gone.push(end);
+                }
+            }
+            all.push((it, Vec::new()));
+        }
+        if let Some((_, gone)) = all.last_mut() {
+            gone.extend(ends.into_iter().map(|it| it.1));
+        }
+        (before, all)
+    }
+
+    /// The same again, with new numbers.
+    pub(crate) fn put_together(before: Signaled, all: Vec<(Kept, Vec<Gone>)>) -> Window {
+        let mut window = Window { before, ..Window::default() };
+        for (kept, gone) in all {
+            window.commands += kept.commands;
+            window.ends.extend(gone.into_iter().map(|it| (kept.index, it)));
+            window.kept.push_back(kept);
+        }
+        window
+    }
+
+    /// All that is kept.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Kept> {
+        self.kept.iter()
     }
 
     /// The steps from one on, and what was signaled before.
@@ -159,12 +230,29 @@ impl Window {
         (before, self.kept.iter().skip(first))
     }
 
-    fn step(&self, step: u32) -> Option<&Kept> {
+    pub(crate) fn step(&self, step: u32) -> Option<&Kept> {
         self.kept.binary_search_by_key(&step, |it| it.index).ok().and_then(|it| self.kept.get(it))
     }
 }
 
+/// The step that something happened in.
+pub(crate) fn step_of(place: &Place) -> u32 {
+    match place {
+        Place::Step(step) => *step,
+        Place::Command(at) => at.step,
+    }
+}
+
 impl Signaled {
+    /// What is signaled, in a fixed order.
+    pub(crate) fn points(&self) -> Vec<Point> {
+        let binary = self.binary.iter().map(|it| Point { semaphore: *it, value: None });
+        let values = self.values.iter().map(|(it, value)| Point { semaphore: *it, value: Some(*value) });
+        let mut all: Vec<Point> = binary.chain(values).collect();
+        all.sort_by_key(|it| (it.semaphore, it.value));
+        all
+    }
+
     /// A step is over.
     fn pass(&mut self, step: &Step) {
         match step {

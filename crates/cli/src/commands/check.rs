@@ -1,4 +1,4 @@
-//! `lavascope check`: the hazards of a program that is written as a scenario.
+//! `lavascope check`: the hazards of a program that was captured, or is written as a scenario.
 
 use std::path::{Path, PathBuf};
 
@@ -12,16 +12,16 @@ use lavascope_sync::explain::{
     Budget, Site, advise, causes, diagnose, diagnose_faults, fault_causes, never_executed, over_synchronized, parked,
 };
 
-use super::Outcome;
+use super::{Outcome, check_trace};
 use crate::scenario_names::ScenarioNames;
-use crate::text;
+use crate::{text, trace_file};
 
-/// Find the hazards of a program that is written as a scenario
+/// Find the hazards of a program that was captured, or is written as a scenario
 ///
-/// The form is in docs/scenarios.md. What is expected in the file does not count here.
+/// The form of scenarios is in docs/scenarios.md. What is expected in the file does not count here.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The scenario, a text
+    /// The trace, or the scenario
     file: PathBuf,
     /// Tell as well which synchronization nobody needs; that does not count for the exit code
     #[arg(long)]
@@ -37,6 +37,14 @@ const BUDGET: Budget = Budget { checks_max: 10_000 };
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let file = &arguments.file;
     let bytes = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    if trace_file::is_trace(&bytes) {
+        let checked = check_trace::check_file(file)?;
+        if arguments.json {
+            text::emit_json(&checked.diagnostics.iter().map(|it| Info::new(file, None, it)).collect::<Vec<_>>())?;
+            return Ok(checked.outcome());
+        }
+        return check_trace::tell(file, &checked);
+    }
     let content = std::str::from_utf8(&bytes).map_err(|error| not_text(file, &bytes, error.valid_up_to()))?;
     let source = Source::new(content)
         .map_err(|error| anyhow!("{}:{}:{}: {}", file.display(), error.line, error.column, error.message))?;

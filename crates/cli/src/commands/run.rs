@@ -28,6 +28,12 @@ Exit codes:
 pub(crate) struct Arguments {
     #[command(flatten)]
     setup: Setup,
+    /// Look for hazards inside of each call, so that a debugger stops there; a callback can give a call up then
+    #[arg(long, requires = "sync")]
+    inline: bool,
+    /// Look for hazards on a thread of our own, while the program goes on; this is the default
+    #[arg(long = "async", requires = "sync", conflicts_with = "inline")]
+    off_thread: bool,
     /// Print every Vulkan call into a file, or `-` for standard error
     #[arg(long, value_name = "FILE")]
     print: Option<PathBuf>,
@@ -66,12 +72,29 @@ struct Document<'a> {
     report: &'a Report,
 }
 
+/// Says where hazards are looked for.
+const SYNC_MODE: &str = "LAVASCOPE_SYNC_MODE";
+
+impl Arguments {
+    /// What is asked for; else what the user has set already, and then what costs the program least.
+    fn sync_mode(&self) -> Option<&'static str> {
+        match (self.inline, self.off_thread) {
+            (true, _) => Some("inline"),
+            (_, true) => Some("async"),
+            (false, false) => std::env::var_os(SYNC_MODE).is_none_or(|it| it.is_empty()).then_some("async"),
+        }
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let [program, rest @ ..] = &arguments.command[..] else { anyhow::bail!("no program is given") };
     let name = program.display().to_string();
     let folder = Folder::new()?;
     let mut command = Command::new(program);
     command.args(rest).envs(arguments.setup.variables()?).env("LAVASCOPE_REPORT", folder.path());
+    if let Some(mode) = arguments.sync_mode() {
+        command.env(SYNC_MODE, mode);
+    }
     if let Some(path) = &arguments.print {
         command.env("LAVASCOPE_PRINT", begun(path)?);
     }
@@ -131,7 +154,8 @@ impl<'a> Document<'a> {
 
 fn outcome(end: End, report: &Report, verdict: Verdict) -> Outcome {
     let has_failed = report.processes.is_empty() || report.processes.iter().any(|it| !it.bugs.is_empty());
-    let has_found = report.count(Severity::Error) + report.count(Severity::Warning) > 0;
+    let has_lost = report.processes.iter().any(|it| !it.lost_devices.is_empty());
+    let has_found = has_lost || report.count(Severity::Error) + report.count(Severity::Warning) > 0;
     match end {
         End::Exit(0) if verdict == Verdict::App => Outcome::Fine,
         // Where we failed there may be more than what was found.

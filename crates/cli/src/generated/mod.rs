@@ -346,7 +346,7 @@ pub(crate) static NULL_DRIVER_VERDICTS: &[(&str, &str)] = &[
     ("vkGetDeviceAccelerationStructureCompatibilityKHR", "by hand"),
     ("vkGetDeviceBufferMemoryRequirements", "by hand"),
     ("vkGetDeviceFaultDebugInfoKHR", "by table"),
-    ("vkGetDeviceFaultInfoEXT", "by table"),
+    ("vkGetDeviceFaultInfoEXT", "by hand"),
     ("vkGetDeviceFaultReportsKHR", "by table"),
     ("vkGetDeviceGroupPeerMemoryFeatures", "by hand"),
     ("vkGetDeviceGroupPresentCapabilitiesKHR", "by hand"),

@@ -6,6 +6,7 @@ mod bad_input;
 mod chains;
 #[path = "../common/mod.rs"]
 mod common;
+mod faults;
 mod known;
 mod leaks;
 mod samples;

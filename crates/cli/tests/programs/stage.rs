@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::common::{home, lavascope, output, text};
 
 /// What a user of these tests may have set, and what would change what they see.
-const FOREIGN_VARIABLES: [&str; 12] = [
+const FOREIGN_VARIABLES: [&str; 13] = [
     "DISPLAY",
     "LAVASCOPE_NULL_EXECUTE",
     "LAVASCOPE_NULL_PROFILE",
@@ -18,6 +18,7 @@ const FOREIGN_VARIABLES: [&str; 12] = [
     "LAVASCOPE_SAMPLE_DEVICE",
     "LAVASCOPE_STATS",
     "LAVASCOPE_SYNC",
+    "LAVASCOPE_SYNC_MODE",
     "VK_LAYER_SETTINGS_PATH",
     "VK_LOADER_LAYERS_DISABLE",
     "VK_LOADER_LAYERS_ENABLE",

@@ -1,131 +1,55 @@
-//! Hazards reach the application's messengers on its own threads, the log where there is none, and the report.
-
-use std::ffi::{CStr, c_void};
-use std::sync::Mutex;
-use std::thread::ThreadId;
+//! Hazards that a thread of the layer's own finds reach the application's messengers on its own threads, the log where
+//! there is none, and the report.
 
 use ash::vk;
 
 use crate::child::child;
-use crate::world::{Setup, World, entry};
+use crate::hazards::{ASYNC, App, CODE, take_heard};
+use crate::world::entry;
 
-const DEBUG_UTILS: &CStr = c"VK_EXT_debug_utils";
-const CODE: &str = "SYNC-HAZARD-WRITE-AFTER-WRITE";
-const SYNC: Setup<'static> = Setup { extensions: &[DEBUG_UTILS], settings: &[(c"sync", c"on")], ..Setup::OFF };
-
-/// Who was called, and with what: the name and number of the message, and its text.
-static HEARD: Mutex<Vec<(ThreadId, String, i32, String)>> = Mutex::new(Vec::new());
-/// The objects of the last message.
-static OBJECTS: Mutex<Vec<(vk::ObjectType, u64)>> = Mutex::new(Vec::new());
-
-unsafe extern "system" fn listen(
-    severity: vk::DebugUtilsMessageSeverityFlagsEXT,
-    ty: vk::DebugUtilsMessageTypeFlagsEXT,
-    data: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>,
-    _: *mut c_void,
-) -> vk::Bool32 {
-    // SAFETY: a callback is given valid data.
-    let data = unsafe { &*data };
-    let owned = |it: Option<&CStr>| it.map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
-    // SAFETY: as above.
-    let (name, text) = unsafe { (owned(data.message_id_name_as_c_str()), owned(data.message_as_c_str())) };
-    if name.starts_with("SYNC") {
-        assert_eq!(severity, vk::DebugUtilsMessageSeverityFlagsEXT::ERROR);
-        assert_eq!(ty, vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION);
-        let heard = (std::thread::current().id(), name, data.message_id_number, text);
-        HEARD.lock().expect("callbacks do not panic").push(heard);
-        let objects = if data.object_count == 0 {
-            &[]
-        } else {
-            // SAFETY: as above.
-            unsafe { std::slice::from_raw_parts(data.p_objects, data.object_count as usize) }
-        };
-        let objects = objects.iter().map(|it| (it.object_type, it.object_handle)).collect();
-        *OBJECTS.lock().expect("callbacks do not panic") = objects;
-    }
-    vk::FALSE
-}
-
-/// An application whose command buffer fills a buffer twice, without anything between.
-struct App {
-    world: World,
-    commands: vk::CommandBuffer,
-    buffer: vk::Buffer,
-    memory: vk::DeviceMemory,
-    pool: vk::CommandPool,
-}
-
-impl App {
-    fn new(entry: &ash::Entry) -> App {
-        let world = SYNC.world(entry);
-        let (buffer, pool) = (world.create_buffer(), world.command_pool());
-        let commands = world.command_buffers(pool, 1)[0];
-        let device = &world.device;
-        // SAFETY: valid usage, by this function as a whole.
-        let memory = unsafe {
-            let memory = device.allocate_memory(&vk::MemoryAllocateInfo::default().allocation_size(1024), None);
-            let memory = memory.expect("the null driver has memory");
-            device.bind_buffer_memory(buffer, memory, 0).expect("it can be bound");
-            let begun = device.begin_command_buffer(commands, &vk::CommandBufferBeginInfo::default());
-            begun.expect("the null driver records");
-            device.cmd_fill_buffer(commands, buffer, 0, 64, 1);
-            device.cmd_fill_buffer(commands, buffer, 32, 64, 2);
-            device.end_command_buffer(commands).expect("the null driver records");
-            memory
-        };
-        App { world, commands, buffer, memory, pool }
-    }
-
-    fn messenger(&self, entry: &ash::Entry) -> (ash::ext::debug_utils::Instance, vk::DebugUtilsMessengerEXT) {
-        let functions = ash::ext::debug_utils::Instance::new(entry, &self.world.instance);
-        let info = vk::DebugUtilsMessengerCreateInfoEXT::default()
-            .message_severity(vk::DebugUtilsMessageSeverityFlagsEXT::ERROR)
-            .message_type(vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION)
-            .pfn_user_callback(Some(listen));
-        // SAFETY: the info is valid.
-        let messenger = unsafe { functions.create_debug_utils_messenger(&info, None) }.expect("it is made");
-        (functions, messenger)
-    }
-
-    fn destroy_device(&self) {
-        // SAFETY: nothing of it is in use.
-        unsafe {
-            self.world.device.destroy_command_pool(self.pool, None);
-            self.world.device.destroy_buffer(self.buffer, None);
-            self.world.device.free_memory(self.memory, None);
-            self.world.device.destroy_device(None);
-        }
-    }
-
-    fn destroy_instance(&self) {
-        // SAFETY: nothing of it is in use.
-        unsafe { self.world.instance.destroy_instance(None) };
-    }
-}
+const REPORT: [(&str, &str); 1] = [("LAVASCOPE_REPORT", "{folder}/report")];
+/// Two fills that overlap.
+const HAZARD: &[(u64, u32)] = &[(0, 1), (32, 2)];
 
 #[test]
 fn a_messenger_hears_each_hazard_once_on_the_applications_thread() {
     let name = "validation::a_messenger_hears_each_hazard_once_on_the_applications_thread";
     let Some(outcome) = child(name, &[], || {
         let entry = entry();
-        let app = App::new(&entry);
-        let (functions, messenger) = app.messenger(&entry);
-        app.world.submit(app.commands);
+        let app = App::new(&entry, ASYNC);
+        app.record(0, HAZARD);
+        app.submit(0).expect("the null driver submits");
         app.destroy_device();
-        let heard = std::mem::take(&mut *HEARD.lock().expect("callbacks do not panic"));
-        let [(thread, name, number, text)] = &heard[..] else { panic!("one message, not {heard:#?}") };
-        assert_eq!((*thread, name.as_str()), (std::thread::current().id(), CODE));
-        assert_eq!(number.cast_unsigned(), 0x5c0e_c5d6);
-        assert!(text.starts_with("vkCmdFillBuffer(): WRITE_AFTER_WRITE hazard detected."), "{text}");
-        assert!(text.contains("VkBuffer#0[32..64]") && text.contains("Fix (verified)"), "{text}");
-        // SAFETY: it is used no more.
-        unsafe { functions.destroy_debug_utils_messenger(messenger, None) };
+        let heard = take_heard();
+        let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
+        assert_eq!((it.thread, it.name.as_str()), (std::thread::current().id(), CODE));
+        assert_eq!(it.number.cast_unsigned(), 0x5c0e_c5d6);
+        assert!(it.text.starts_with("vkCmdFillBuffer(): WRITE_AFTER_WRITE hazard detected."), "{}", it.text);
+        assert!(it.text.contains("VkBuffer#0[32..64]") && it.text.contains("Fix (verified)"), "{}", it.text);
         app.destroy_instance();
-        assert_eq!(*HEARD.lock().expect("callbacks do not panic"), []);
+        assert_eq!(take_heard(), []);
     }) else {
         return;
     };
     assert!(!outcome.stderr.contains("SYNC-HAZARD"), "what was heard is not logged: {}", outcome.stderr);
+}
+
+/// It is told while it is recorded, and not again when it is submitted.
+#[test]
+fn what_is_never_submitted_is_found() {
+    child("validation::what_is_never_submitted_is_found", &[], || {
+        let entry = entry();
+        let app = App::new(&entry, ASYNC);
+        app.record(0, HAZARD);
+        app.record(1, &[(0, 1)]);
+        app.submit(1).expect("the null driver submits");
+        app.destroy_device();
+        let heard = take_heard();
+        let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
+        assert!(it.text.contains("command 2 of VkCommandBuffer#0: vkCmdFillBuffer"), "{}", it.text);
+        assert!(!it.text.contains("submit"), "nothing of it was submitted: {}", it.text);
+        app.destroy_instance();
+    });
 }
 
 #[test]
@@ -133,15 +57,14 @@ fn equal_messages_stop_at_the_limit() {
     let name = "validation::equal_messages_stop_at_the_limit";
     child(name, &[], || {
         let entry = entry();
-        let app = App::new(&entry);
-        let (functions, messenger) = app.messenger(&entry);
+        let app = App::new(&entry, ASYNC);
         for _ in 0..30 {
-            app.world.submit(app.commands);
+            app.record(0, HAZARD);
+            app.submit(0).expect("the null driver submits");
+            app.wait();
         }
         app.destroy_device();
-        assert_eq!(HEARD.lock().expect("callbacks do not panic").len(), 10);
-        // SAFETY: it is used no more.
-        unsafe { functions.destroy_debug_utils_messenger(messenger, None) };
+        assert_eq!(take_heard().len(), 10);
         app.destroy_instance();
     });
 }
@@ -151,12 +74,13 @@ fn without_a_messenger_a_hazard_is_logged_once_and_counted() {
     let name = "validation::without_a_messenger_a_hazard_is_logged_once_and_counted";
     let Some(outcome) = child(name, &[], || {
         let entry = entry();
-        let app = App::new(&entry);
+        let app = App::silent(&entry, ASYNC);
         for _ in 0..30 {
-            app.world.submit(app.commands);
+            app.record(0, HAZARD);
+            app.submit(0).expect("the null driver submits");
+            app.wait();
         }
-        app.destroy_device();
-        app.destroy_instance();
+        app.destroy();
     }) else {
         return;
     };
@@ -167,12 +91,12 @@ fn without_a_messenger_a_hazard_is_logged_once_and_counted() {
 
 #[test]
 fn a_hazard_is_told_though_nothing_is_destroyed() {
-    let environment = [("LAVASCOPE_REPORT", "{folder}/report")];
     let name = "validation::a_hazard_is_told_though_nothing_is_destroyed";
-    let Some(outcome) = child(name, &environment, || {
+    let Some(outcome) = child(name, &REPORT, || {
         let entry = entry();
-        let app = App::new(&entry);
-        app.world.submit(app.commands);
+        let app = App::silent(&entry, ASYNC);
+        app.record(0, HAZARD);
+        app.submit(0).expect("the null driver submits");
         println!("1 passed");
         std::process::exit(0);
     }) else {
@@ -184,18 +108,59 @@ fn a_hazard_is_told_though_nothing_is_destroyed() {
     assert!(!outcome.stderr.contains(CODE), "the report has it: {}", outcome.stderr);
 }
 
+/// The reader is kept busy, and has room for little.
+#[test]
+fn threads_that_wait_for_the_reader_are_counted() {
+    let name = "validation::threads_that_wait_for_the_reader_are_counted";
+    let Some(outcome) = child(name, &REPORT, || {
+        let entry = entry();
+        let app = App::silent(&entry, &[ASYNC, &[(c"sync_stream_mib", c"1")]].concat());
+        app.begin(0);
+        for it in 0..20_000 {
+            app.fill(0, 0, it);
+            app.barrier(0);
+        }
+        app.end(0);
+        app.destroy();
+    }) else {
+        return;
+    };
+    let waited = outcome.of_kind("waited").pop().expect("it was told");
+    assert!(waited["times"].as_u64() > Some(0) && waited["milliseconds"].as_u64() > Some(0), "{waited:#}");
+}
+
+/// Nobody signals what the work waits for, and the process ends.
+#[test]
+fn work_that_waits_at_the_end_is_told() {
+    let name = "validation::work_that_waits_at_the_end_is_told";
+    let Some(outcome) = child(name, &REPORT, || {
+        let entry = entry();
+        let app = App::silent(&entry, ASYNC);
+        app.record(0, &[(0, 1)]);
+        app.submit_after(0, 7);
+        println!("1 passed");
+        std::process::exit(0);
+    }) else {
+        return;
+    };
+    let findings = outcome.of_kind("finding");
+    let [it] = &findings[..] else { panic!("{findings:#?}") };
+    assert_eq!(it["code"], "SYNC-NEVER-EXECUTED");
+    let text = it["text"].as_str().unwrap_or_default();
+    assert!(text.contains("submit 1 on VkQueue#0") && text.contains("VkSemaphore#0 with the value 7"), "{text}");
+}
+
 #[test]
 fn counts_add_up_in_the_report() {
-    let environment = [("LAVASCOPE_REPORT", "{folder}/report")];
     let name = "validation::counts_add_up_in_the_report";
-    let Some(outcome) = child(name, &environment, || {
+    let Some(outcome) = child(name, &REPORT, || {
         let entry = entry();
-        let app = App::new(&entry);
-        for _ in 0..100 {
-            app.world.submit(app.commands);
+        let app = App::silent(&entry, ASYNC);
+        app.record(0, &[(0, 1)]);
+        for _ in 0..101 {
+            app.submit(0).expect("the null driver submits");
         }
-        app.destroy_device();
-        app.destroy_instance();
+        app.destroy();
     }) else {
         return;
     };
@@ -209,20 +174,24 @@ fn a_message_names_the_applications_objects() {
     let name = "validation::a_message_names_the_applications_objects";
     child(name, &[], || {
         let entry = entry();
-        let app = App::new(&entry);
-        let (functions, messenger) = app.messenger(&entry);
+        let app = App::new(&entry, ASYNC);
+        app.name(app.buffer, c"the tea");
+        app.record(0, &[(0, 1)]);
         // Until the reader has come that far.
-        while HEARD.lock().expect("callbacks do not panic").is_empty() {
-            app.world.submit(app.commands);
-        }
+        let mut heard = std::iter::repeat_with(|| {
+            app.submit(0).expect("the null driver submits");
+            take_heard()
+        });
+        let heard = heard.find(|it| !it.is_empty()).expect("some time");
         let queue = vk::Handle::as_raw(app.world.queue);
-        let (buffer, commands) = (vk::Handle::as_raw(app.buffer), vk::Handle::as_raw(app.commands));
+        let (buffer, commands) = (vk::Handle::as_raw(app.buffer), vk::Handle::as_raw(app.commands[0]));
         use vk::ObjectType as T;
-        let want = [(T::BUFFER, buffer), (T::COMMAND_BUFFER, commands), (T::QUEUE, queue)];
-        assert_eq!(*OBJECTS.lock().expect("callbacks do not panic"), want);
-        app.destroy_device();
-        // SAFETY: it is used no more.
-        unsafe { functions.destroy_debug_utils_messenger(messenger, None) };
-        app.destroy_instance();
+        let want = [
+            (T::BUFFER, buffer, Some("the tea".to_owned())),
+            (T::COMMAND_BUFFER, commands, None),
+            (T::QUEUE, queue, None),
+        ];
+        assert_eq!(heard[0].objects, want);
+        app.destroy();
     });
 }

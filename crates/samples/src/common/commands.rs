@@ -19,17 +19,62 @@ pub(crate) mod scope {
     use super::Scope;
 
     pub(crate) const NOTHING: Scope = Scope { stages: Stage::TOP_OF_PIPE, access: Access::empty() };
+    pub(crate) const ALL: Scope = Scope {
+        stages: Stage::ALL_COMMANDS,
+        access: Access::from_raw(Access::MEMORY_READ.as_raw() | Access::MEMORY_WRITE.as_raw()),
+    };
+    pub(crate) const PRESENTED: Scope = Scope { stages: Stage::BOTTOM_OF_PIPE, access: Access::empty() };
     pub(crate) const COPY_READ: Scope = Scope { stages: Stage::TRANSFER, access: Access::TRANSFER_READ };
     pub(crate) const COPY_WRITE: Scope = Scope { stages: Stage::TRANSFER, access: Access::TRANSFER_WRITE };
     pub(crate) const HOST_READ: Scope = Scope { stages: Stage::HOST, access: Access::HOST_READ };
     pub(crate) const COMPUTE_READ: Scope = Scope { stages: Stage::COMPUTE_SHADER, access: Access::SHADER_READ };
     pub(crate) const COMPUTE_WRITE: Scope = Scope { stages: Stage::COMPUTE_SHADER, access: Access::SHADER_WRITE };
     pub(crate) const FRAGMENT_READ: Scope = Scope { stages: Stage::FRAGMENT_SHADER, access: Access::SHADER_READ };
+    pub(crate) const FRAGMENT_WRITE: Scope = Scope { stages: Stage::FRAGMENT_SHADER, access: Access::SHADER_WRITE };
+    pub(crate) const UNIFORM_READ: Scope = Scope { stages: Stage::FRAGMENT_SHADER, access: Access::UNIFORM_READ };
+    pub(crate) const INDIRECT_READ: Scope =
+        Scope { stages: Stage::DRAW_INDIRECT, access: Access::INDIRECT_COMMAND_READ };
+    pub(crate) const VERTEX_READ: Scope = Scope { stages: Stage::VERTEX_INPUT, access: Access::VERTEX_ATTRIBUTE_READ };
+    pub(crate) const INDEX_READ: Scope = Scope { stages: Stage::VERTEX_INPUT, access: Access::INDEX_READ };
+    pub(crate) const COLOR_READ: Scope =
+        Scope { stages: Stage::COLOR_ATTACHMENT_OUTPUT, access: Access::COLOR_ATTACHMENT_READ };
+    pub(crate) const COLOR_WRITE: Scope =
+        Scope { stages: Stage::COLOR_ATTACHMENT_OUTPUT, access: Access::COLOR_ATTACHMENT_WRITE };
+    pub(crate) const DEPTH_READ: Scope =
+        Scope { stages: Stage::EARLY_FRAGMENT_TESTS, access: Access::DEPTH_STENCIL_ATTACHMENT_READ };
+    pub(crate) const DEPTH_WRITE: Scope =
+        Scope { stages: Stage::LATE_FRAGMENT_TESTS, access: Access::DEPTH_STENCIL_ATTACHMENT_WRITE };
 }
 
 impl Scope {
     pub(crate) fn or(self, other: Scope) -> Scope {
         Scope { stages: self.stages | other.stages, access: self.access | other.access }
+    }
+}
+
+impl Buffer {
+    /// Of all bytes, on one queue.
+    pub(crate) fn barrier(&self, from: Scope, to: Scope) -> vk::BufferMemoryBarrier<'static> {
+        vk::BufferMemoryBarrier::default()
+            .src_access_mask(from.access)
+            .dst_access_mask(to.access)
+            .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+            .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+            .buffer(self.handle)
+            .size(vk::WHOLE_SIZE)
+    }
+}
+
+impl Image {
+    /// Of all texels, on one queue; the layouts are still to say.
+    pub(crate) fn barrier(&self, from: Scope, to: Scope) -> vk::ImageMemoryBarrier<'static> {
+        vk::ImageMemoryBarrier::default()
+            .src_access_mask(from.access)
+            .dst_access_mask(to.access)
+            .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+            .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+            .image(self.handle)
+            .subresource_range(self.range())
     }
 }
 
@@ -81,11 +126,37 @@ impl Gpu {
         Ok(commands)
     }
 
+    /// Records a secondary command buffer of a pool of its own, under a label.
+    pub(crate) fn secondary(
+        &self,
+        label: &str,
+        inheritance: &vk::CommandBufferInheritanceInfo,
+        record: impl FnOnce(vk::CommandBuffer),
+    ) -> Result<vk::CommandBuffer, Failure> {
+        let pool = self.command_pool(self.main)?;
+        let commands = self.name(self.command_buffer(pool, vk::CommandBufferLevel::SECONDARY)?, label);
+        let once = vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT;
+        let continues = !inheritance.p_next.is_null() || inheritance.render_pass != vk::RenderPass::null();
+        let flags = if continues { once | vk::CommandBufferUsageFlags::RENDER_PASS_CONTINUE } else { once };
+        let begin = vk::CommandBufferBeginInfo::default().flags(flags).inheritance_info(inheritance);
+        // SAFETY: the pool is this thread's, and its command buffer is new (owner).
+        unsafe { self.device.begin_command_buffer(commands, &begin) }?;
+        self.labeled(commands, label, || record(commands));
+        // SAFETY: as above, and it is being recorded.
+        unsafe { self.device.end_command_buffer(commands) }?;
+        Ok(commands)
+    }
+
     /// Records, submits to the main queue, and waits until the device is done.
     pub(crate) fn run_once(&self, label: &str, record: impl FnOnce(vk::CommandBuffer)) -> Result<(), Failure> {
         let commands = self.recorded(self.main, label, record)?;
+        self.submit_and_wait(&[commands])
+    }
+
+    /// Submits in one batch to the main queue, and waits until the device is done.
+    pub(crate) fn submit_and_wait(&self, commands: &[vk::CommandBuffer]) -> Result<(), Failure> {
         let fence = self.fence(vk::FenceCreateFlags::empty())?;
-        self.submit(self.main, &vk::SubmitInfo::default().command_buffers(&[commands]), fence)?;
+        self.submit(self.main, &vk::SubmitInfo::default().command_buffers(commands), fence)?;
         self.wait(fence)
     }
 
@@ -117,16 +188,38 @@ impl Gpu {
         Ok(self.name(self.keep(semaphore), name))
     }
 
+    /// A semaphore with a counter, at 0.
+    pub(crate) fn timeline(&self, name: &str) -> Result<vk::Semaphore, Failure> {
+        let mut kind = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
+        let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
+        // SAFETY: `info` lives until the call returns, and the feature is enabled (lifetime, feature).
+        let semaphore = unsafe { self.device.create_semaphore(&info, None) }?;
+        Ok(self.name(self.keep(semaphore), name))
+    }
+
+    pub(crate) fn event(&self, name: &str) -> Result<vk::Event, Failure> {
+        // SAFETY: the structure lives until the call returns.
+        let event = unsafe { self.device.create_event(&vk::EventCreateInfo::default(), None) }?;
+        Ok(self.name(self.keep(event), name))
+    }
+
+    pub(crate) fn query_pool(&self, kind: vk::QueryType, count: u32) -> Result<vk::QueryPool, Failure> {
+        let info = vk::QueryPoolCreateInfo::default().query_type(kind).query_count(count);
+        // SAFETY: `info` lives until the call returns.
+        Ok(self.keep(unsafe { self.device.create_query_pool(&info, None) }?))
+    }
+
+    /// Orders all uses on one queue.
+    pub(crate) fn memory_barrier(&self, commands: vk::CommandBuffer, from: Scope, to: Scope) {
+        let flags = vk::DependencyFlags::empty();
+        let barrier = vk::MemoryBarrier::default().src_access_mask(from.access).dst_access_mask(to.access);
+        // SAFETY: recorded by this thread (owner).
+        unsafe { self.device.cmd_pipeline_barrier(commands, from.stages, to.stages, flags, &[barrier], &[], &[]) };
+    }
+
     /// Orders two uses of a whole buffer on one queue.
     pub(crate) fn buffer_barrier(&self, commands: vk::CommandBuffer, buffer: &Buffer, from: Scope, to: Scope) {
-        let barrier = vk::BufferMemoryBarrier::default()
-            .src_access_mask(from.access)
-            .dst_access_mask(to.access)
-            .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
-            .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
-            .buffer(buffer.handle)
-            .size(vk::WHOLE_SIZE);
-        self.barriers(commands, from, to, &[barrier], &[]);
+        self.barriers(commands, from, to, &[buffer.barrier(from, to)], &[]);
     }
 
     /// Orders two uses of a whole image on one queue, and changes its layout.
@@ -137,15 +230,7 @@ impl Gpu {
         (from, old): (Scope, vk::ImageLayout),
         (to, new): (Scope, vk::ImageLayout),
     ) {
-        let barrier = vk::ImageMemoryBarrier::default()
-            .src_access_mask(from.access)
-            .dst_access_mask(to.access)
-            .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
-            .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
-            .old_layout(old)
-            .new_layout(new)
-            .image(image.handle)
-            .subresource_range(image.range());
+        let barrier = image.barrier(from, to).old_layout(old).new_layout(new);
         self.barriers(commands, from, to, &[], &[barrier]);
     }
 

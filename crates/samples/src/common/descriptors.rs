@@ -91,7 +91,7 @@ impl Gpu {
         self.write_descriptors(&[write]);
     }
 
-    fn write_descriptors(&self, writes: &[vk::WriteDescriptorSet]) {
+    pub(crate) fn write_descriptors(&self, writes: &[vk::WriteDescriptorSet]) {
         // SAFETY: the set is this thread's and not in use, or its layout lets it be updated all the same
         // (lifetime, owner).
         unsafe { self.device.update_descriptor_sets(writes, &[]) };

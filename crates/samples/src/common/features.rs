@@ -1,50 +1,102 @@
 //! Features of a device by name: asked of the driver, enabled, and asked again by a sample.
 
-use ash::vk;
+use std::ffi::CStr;
+
+use ash::{ext, khr, vk};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Feature {
+    AccelerationStructure,
+    BufferDeviceAddress,
+    ConditionalRendering,
     DescriptorBindingStorageBufferUpdateAfterBind,
+    DrawIndirectCount,
     DrawIndirectFirstInstance,
     DynamicRendering,
+    FragmentStoresAndAtomics,
+    MeshShader,
     MultiDrawIndirect,
     OcclusionQueryPrecise,
+    RayTracingPipeline,
     ShaderStorageBufferArrayDynamicIndexing,
+    SparseBinding,
+    SparseResidencyAliased,
     Synchronization2,
     TimelineSemaphore,
+    TransformFeedback,
 }
 
-/// The structures of a device's features, of those versions that it has.
+/// The structures of a device's features, of those versions and extensions that it has.
 pub(crate) struct FeatureSet {
     core: vk::PhysicalDeviceFeatures,
-    core_1_2: vk::PhysicalDeviceVulkan12Features<'static>,
-    core_1_3: Option<vk::PhysicalDeviceVulkan13Features<'static>>,
+    chained: Chained,
+}
+
+/// Structures that are there if a version or an extension is.
+macro_rules! chained {
+    ($version:ident, $has:ident; $($field:ident: $kind:ident if $condition:expr,)*) => {
+        struct Chained {
+            $($field: Option<vk::$kind<'static>>,)*
+        }
+
+        impl Chained {
+            fn new($version: u32, $has: &dyn Fn(&CStr) -> bool) -> Chained {
+                Chained { $($field: $condition.then(Default::default),)* }
+            }
+
+            fn ask<'a>(&'a mut self, mut features: vk::PhysicalDeviceFeatures2<'a>) -> vk::PhysicalDeviceFeatures2<'a> {
+                $(if let Some(it) = &mut self.$field {
+                    features = features.push_next(it);
+                })*
+                features
+            }
+
+            fn enable<'a>(&'a mut self, mut info: vk::DeviceCreateInfo<'a>) -> vk::DeviceCreateInfo<'a> {
+                $(if let Some(it) = &mut self.$field {
+                    info = info.push_next(it);
+                })*
+                info
+            }
+
+            /// The chain is for one call only.
+            fn part(&mut self) {
+                $(if let Some(it) = &mut self.$field {
+                    it.p_next = std::ptr::null_mut();
+                })*
+            }
+        }
+    };
+}
+
+chained! {
+    version, has;
+    core_1_2: PhysicalDeviceVulkan12Features if version >= vk::API_VERSION_1_2,
+    core_1_3: PhysicalDeviceVulkan13Features if version >= vk::API_VERSION_1_3,
+    condition: PhysicalDeviceConditionalRenderingFeaturesEXT if has(ext::conditional_rendering::NAME),
+    feedback: PhysicalDeviceTransformFeedbackFeaturesEXT if has(ext::transform_feedback::NAME),
+    mesh: PhysicalDeviceMeshShaderFeaturesEXT if has(ext::mesh_shader::NAME),
+    structures: PhysicalDeviceAccelerationStructureFeaturesKHR if has(khr::acceleration_structure::NAME),
+    rays: PhysicalDeviceRayTracingPipelineFeaturesKHR if has(khr::ray_tracing_pipeline::NAME),
 }
 
 impl FeatureSet {
-    /// No feature at all, in the form that a device of this version takes.
-    pub(crate) fn empty(api_version: u32) -> FeatureSet {
-        FeatureSet {
-            core: Default::default(),
-            core_1_2: Default::default(),
-            core_1_3: (api_version >= vk::API_VERSION_1_3).then(Default::default),
-        }
+    /// No feature at all, in the form that a device of this version takes, with the extensions that it `has`.
+    pub(crate) fn empty(api_version: u32, has: &dyn Fn(&CStr) -> bool) -> FeatureSet {
+        FeatureSet { core: Default::default(), chained: Chained::new(api_version, has) }
     }
 
-    pub(crate) fn supported(instance: &ash::Instance, device: vk::PhysicalDevice, api_version: u32) -> FeatureSet {
-        let mut set = FeatureSet::empty(api_version);
-        let mut features = vk::PhysicalDeviceFeatures2::default().push_next(&mut set.core_1_2);
-        if let Some(it) = &mut set.core_1_3 {
-            features = features.push_next(it);
-        }
-        // SAFETY: the device is of this instance and has the versions that the structures are of.
+    pub(crate) fn supported(
+        instance: &ash::Instance,
+        device: vk::PhysicalDevice,
+        api_version: u32,
+        has: &dyn Fn(&CStr) -> bool,
+    ) -> FeatureSet {
+        let mut set = FeatureSet::empty(api_version, has);
+        let mut features = set.chained.ask(vk::PhysicalDeviceFeatures2::default());
+        // SAFETY: the device is of this instance and has what the structures are of.
         unsafe { instance.get_physical_device_features2(device, &mut features) };
         set.core = features.features;
-        // The chain was for this call only.
-        set.core_1_2.p_next = std::ptr::null_mut();
-        if let Some(it) = &mut set.core_1_3 {
-            it.p_next = std::ptr::null_mut();
-        }
+        set.chained.part();
         set
     }
 
@@ -59,28 +111,33 @@ impl FeatureSet {
     }
 
     /// Chains the features to what a device is created from.
-    pub(crate) fn chain<'a>(&'a mut self, mut info: vk::DeviceCreateInfo<'a>) -> vk::DeviceCreateInfo<'a> {
-        info = info.enabled_features(&self.core).push_next(&mut self.core_1_2);
-        match &mut self.core_1_3 {
-            Some(it) => info.push_next(it),
-            None => info,
-        }
+    pub(crate) fn chain<'a>(&'a mut self, info: vk::DeviceCreateInfo<'a>) -> vk::DeviceCreateInfo<'a> {
+        self.chained.enable(info.enabled_features(&self.core))
     }
 
     fn slot(&mut self, feature: Feature) -> Option<&mut vk::Bool32> {
+        let (core, chained) = (&mut self.core, &mut self.chained);
         Some(match feature {
+            Feature::AccelerationStructure => &mut chained.structures.as_mut()?.acceleration_structure,
+            Feature::BufferDeviceAddress => &mut chained.core_1_2.as_mut()?.buffer_device_address,
+            Feature::ConditionalRendering => &mut chained.condition.as_mut()?.conditional_rendering,
             Feature::DescriptorBindingStorageBufferUpdateAfterBind => {
-                &mut self.core_1_2.descriptor_binding_storage_buffer_update_after_bind
+                &mut chained.core_1_2.as_mut()?.descriptor_binding_storage_buffer_update_after_bind
             }
-            Feature::DrawIndirectFirstInstance => &mut self.core.draw_indirect_first_instance,
-            Feature::DynamicRendering => &mut self.core_1_3.as_mut()?.dynamic_rendering,
-            Feature::MultiDrawIndirect => &mut self.core.multi_draw_indirect,
-            Feature::OcclusionQueryPrecise => &mut self.core.occlusion_query_precise,
-            Feature::ShaderStorageBufferArrayDynamicIndexing => {
-                &mut self.core.shader_storage_buffer_array_dynamic_indexing
-            }
-            Feature::Synchronization2 => &mut self.core_1_3.as_mut()?.synchronization2,
-            Feature::TimelineSemaphore => &mut self.core_1_2.timeline_semaphore,
+            Feature::DrawIndirectCount => &mut chained.core_1_2.as_mut()?.draw_indirect_count,
+            Feature::DrawIndirectFirstInstance => &mut core.draw_indirect_first_instance,
+            Feature::DynamicRendering => &mut chained.core_1_3.as_mut()?.dynamic_rendering,
+            Feature::FragmentStoresAndAtomics => &mut core.fragment_stores_and_atomics,
+            Feature::MeshShader => &mut chained.mesh.as_mut()?.mesh_shader,
+            Feature::MultiDrawIndirect => &mut core.multi_draw_indirect,
+            Feature::OcclusionQueryPrecise => &mut core.occlusion_query_precise,
+            Feature::RayTracingPipeline => &mut chained.rays.as_mut()?.ray_tracing_pipeline,
+            Feature::ShaderStorageBufferArrayDynamicIndexing => &mut core.shader_storage_buffer_array_dynamic_indexing,
+            Feature::SparseBinding => &mut core.sparse_binding,
+            Feature::SparseResidencyAliased => &mut core.sparse_residency_aliased,
+            Feature::Synchronization2 => &mut chained.core_1_3.as_mut()?.synchronization2,
+            Feature::TimelineSemaphore => &mut chained.core_1_2.as_mut()?.timeline_semaphore,
+            Feature::TransformFeedback => &mut chained.feedback.as_mut()?.transform_feedback,
         })
     }
 }

@@ -129,15 +129,15 @@ impl Candidate {
         if properties.api_version < vk::API_VERSION_1_2 {
             return Err(format!("{name} has no Vulkan 1.2"));
         }
-        let mut supported = FeatureSet::supported(&instance.handle, device, properties.api_version);
-        if let Some(missing) = needs.features.iter().find(|it| !supported.has(**it)) {
-            return Err(format!("{name} has no {missing:?}"));
-        }
         // SAFETY: as above.
         let offered = unsafe { instance.handle.enumerate_device_extension_properties(device) }.unwrap_or_default();
-        let is_offered = |it: &&CStr| offered.iter().any(|have| have.extension_name_as_c_str() == Ok(*it));
+        let is_offered = |it: &CStr| offered.iter().any(|have| have.extension_name_as_c_str() == Ok(it));
         if let Some(missing) = needs.extensions.iter().find(|it| !is_offered(it)) {
             return Err(format!("{name} has no {}", missing.to_string_lossy()));
+        }
+        let mut supported = FeatureSet::supported(&instance.handle, device, properties.api_version, &is_offered);
+        if let Some(missing) = needs.features.iter().find(|it| !supported.has(**it)) {
+            return Err(format!("{name} has no {missing:?}"));
         }
         // SAFETY: as above.
         let families = unsafe { instance.handle.get_physical_device_queue_family_properties(device) };
@@ -170,7 +170,7 @@ impl Candidate {
             vk::DeviceQueueCreateInfo::default().queue_family_index(*family).queue_priorities(priorities)
         });
         let queues: Vec<_> = queues.collect();
-        let mut features = FeatureSet::empty(self.api_version);
+        let mut features = FeatureSet::empty(self.api_version, &|it| self.extensions.contains(&it));
         self.features.iter().for_each(|it| features.enable(*it));
         let extensions: Vec<_> = self.extensions.iter().map(|it| it.as_ptr()).collect();
         let info = vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&extensions);

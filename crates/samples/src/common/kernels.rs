@@ -25,7 +25,7 @@ impl Kernel {
         let set_layout = gpu.set_layout(&[STORAGE; N], COMPUTE)?;
         let constants = vk::PushConstantRange { stage_flags: COMPUTE, offset: 0, size: constants_bytes };
         let layout = gpu.pipeline_layout(&[set_layout], Some(constants))?;
-        let pipeline = gpu.compute_pipeline(shader, layout)?;
+        let pipeline = gpu.compute_pipeline(shader, layout, &[])?;
         let count = choices.len() as u32;
         let pool = gpu.descriptor_pool(count, &[(STORAGE, count * N as u32)])?;
         let mut sets = Vec::new();

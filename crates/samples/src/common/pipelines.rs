@@ -7,6 +7,7 @@ use crate::failure::Failure;
 
 /// What the samples' graphics pipelines differ in; viewport and scissor are dynamic.
 pub(crate) struct GraphicsPipeline<'a> {
+    /// Or a mesh shader, which takes no vertices.
     pub(crate) vertex: Shader,
     pub(crate) fragment: Shader,
     pub(crate) layout: vk::PipelineLayout,
@@ -22,6 +23,9 @@ pub(crate) enum Target {
     Format(vk::Format),
 }
 
+/// What calls return that create pipelines.
+type Created = Result<Vec<vk::Pipeline>, (Vec<vk::Pipeline>, vk::Result)>;
+
 impl Gpu {
     pub(crate) fn pipeline_layout(
         &self,
@@ -34,23 +38,41 @@ impl Gpu {
         Ok(self.keep(unsafe { self.device.create_pipeline_layout(&info, None) }?))
     }
 
-    pub(crate) fn compute_pipeline(&self, shader: Shader, layout: vk::PipelineLayout) -> Result<vk::Pipeline, Failure> {
+    /// The constants specialize the shader: the first has id 0.
+    pub(crate) fn compute_pipeline(
+        &self,
+        shader: Shader,
+        layout: vk::PipelineLayout,
+        constants: &[u32],
+    ) -> Result<vk::Pipeline, Failure> {
+        let entry = |id: u32| vk::SpecializationMapEntry { constant_id: id, offset: id * 4, size: 4 };
+        let entries: Vec<_> = (0..constants.len() as u32).map(entry).collect();
+        let bytes: Vec<u8> = constants.iter().flat_map(|it| it.to_ne_bytes()).collect();
+        let special = vk::SpecializationInfo::default().map_entries(&entries).data(&bytes);
+        self.with_stage(shader, |stage| {
+            let stage = if constants.is_empty() { stage } else { stage.specialization_info(&special) };
+            let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout);
+            // SAFETY: `info` lives until the call returns (lifetime).
+            unsafe { self.device.create_compute_pipelines(vk::PipelineCache::null(), &[info], None) }
+        })
+    }
+
+    /// A kept pipeline of one shader, which has its name.
+    pub(crate) fn with_stage(
+        &self,
+        shader: Shader,
+        create: impl FnOnce(vk::PipelineShaderStageCreateInfo) -> Created,
+    ) -> Result<vk::Pipeline, Failure> {
         let module = self.shader_module(shader)?;
-        let stage = stage_of(vk::ShaderStageFlags::COMPUTE, module);
-        let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout);
-        // SAFETY: `info` lives until the calls return, and the module is needed no longer (lifetime).
-        let created = unsafe {
-            let created = self.device.create_compute_pipelines(vk::PipelineCache::null(), &[info], None);
-            self.device.destroy_shader_module(module, None);
-            created
-        };
+        let created = create(stage_of(shader, module));
+        // SAFETY: the module is needed no longer (lifetime).
+        unsafe { self.device.destroy_shader_module(module, None) };
         self.created(created, shader.name)
     }
 
     pub(crate) fn graphics_pipeline(&self, it: &GraphicsPipeline) -> Result<vk::Pipeline, Failure> {
         let modules = [self.shader_module(it.vertex)?, self.shader_module(it.fragment)?];
-        let stages =
-            [stage_of(vk::ShaderStageFlags::VERTEX, modules[0]), stage_of(vk::ShaderStageFlags::FRAGMENT, modules[1])];
+        let stages = [stage_of(it.vertex, modules[0]), stage_of(it.fragment, modules[1])];
         let vertex_input = vk::PipelineVertexInputStateCreateInfo::default()
             .vertex_binding_descriptions(it.bindings)
             .vertex_attribute_descriptions(it.attributes);
@@ -90,11 +112,7 @@ impl Gpu {
         self.created(created, it.fragment.name)
     }
 
-    fn created(
-        &self,
-        created: Result<Vec<vk::Pipeline>, (Vec<vk::Pipeline>, vk::Result)>,
-        name: &str,
-    ) -> Result<vk::Pipeline, Failure> {
+    fn created(&self, created: Created, name: &str) -> Result<vk::Pipeline, Failure> {
         let pipelines = created.map_err(|(_, error)| error)?;
         Ok(self.name(self.keep(pipelines[0]), name))
     }
@@ -162,6 +180,6 @@ pub(crate) fn after_drawing(last_subpass: u32) -> vk::SubpassDependency {
         .dst_access_mask(vk::AccessFlags::TRANSFER_READ)
 }
 
-fn stage_of(stage: vk::ShaderStageFlags, module: vk::ShaderModule) -> vk::PipelineShaderStageCreateInfo<'static> {
-    vk::PipelineShaderStageCreateInfo::default().stage(stage).module(module).name(c"main")
+fn stage_of(shader: Shader, module: vk::ShaderModule) -> vk::PipelineShaderStageCreateInfo<'static> {
+    vk::PipelineShaderStageCreateInfo::default().stage(shader.stage()).module(module).name(c"main")
 }

@@ -3,7 +3,7 @@
 use ash::vk;
 
 use super::commands::{Scope, scope};
-use crate::common::{Gpu, Picture};
+use crate::common::{Feature, Gpu, Picture};
 use crate::failure::Failure;
 
 /// Where the memory of a resource lies.
@@ -21,29 +21,41 @@ pub(crate) struct Buffer {
     pub(crate) size: u64,
 }
 
-/// A color image of one layer with a view of all of it.
+/// An image of one layer and one aspect with a view of all of it.
 #[derive(Clone, Copy)]
 pub(crate) struct Image {
     pub(crate) handle: vk::Image,
     pub(crate) view: vk::ImageView,
     pub(crate) extent: vk::Extent2D,
     pub(crate) levels: u32,
+    aspect: vk::ImageAspectFlags,
 }
 
 impl Image {
+    pub(crate) fn color(handle: vk::Image, view: vk::ImageView, extent: vk::Extent2D, levels: u32) -> Image {
+        Image { handle, view, extent, levels, aspect: vk::ImageAspectFlags::COLOR }
+    }
+
     /// Every level of the image.
     pub(crate) fn range(&self) -> vk::ImageSubresourceRange {
-        color_range(self.levels)
+        range_of(self.aspect, self.levels)
+    }
+
+    /// All texels of a level.
+    pub(crate) fn layers(&self, level: u32) -> vk::ImageSubresourceLayers {
+        vk::ImageSubresourceLayers::default().aspect_mask(self.aspect).layer_count(1).mip_level(level)
+    }
+
+    pub(crate) fn extent_of(&self, level: u32) -> vk::Extent3D {
+        vk::Extent3D { width: self.extent.width >> level, height: self.extent.height >> level, depth: 1 }
     }
 
     /// One level as a whole, tightly packed at an offset of a buffer.
     pub(crate) fn region(&self, level: u32, buffer_offset: u64) -> vk::BufferImageCopy {
-        let layers = vk::ImageSubresourceLayers::default().aspect_mask(vk::ImageAspectFlags::COLOR).layer_count(1);
-        let (width, height) = (self.extent.width >> level, self.extent.height >> level);
         vk::BufferImageCopy::default()
             .buffer_offset(buffer_offset)
-            .image_subresource(layers.mip_level(level))
-            .image_extent(vk::Extent3D { width, height, depth: 1 })
+            .image_subresource(self.layers(level))
+            .image_extent(self.extent_of(level))
     }
 }
 
@@ -122,34 +134,40 @@ impl Gpu {
         levels: u32,
         usage: vk::ImageUsageFlags,
     ) -> Result<Image, Failure> {
-        let info = vk::ImageCreateInfo::default()
-            .image_type(vk::ImageType::TYPE_2D)
-            .format(format)
-            .extent(vk::Extent3D { width: extent.width, height: extent.height, depth: 1 })
-            .mip_levels(levels)
-            .array_layers(1)
-            .samples(vk::SampleCountFlags::TYPE_1)
-            .usage(usage);
+        self.image_of(name, &image_info(format, extent).mip_levels(levels).usage(usage))
+    }
+
+    /// As `image`, for one that has more to say.
+    pub(crate) fn image_of(&self, name: &str, info: &vk::ImageCreateInfo) -> Result<Image, Failure> {
         // SAFETY: as for buffers; the formats of the samples are ones that every device has for their usage.
         let (handle, requirements) = unsafe {
-            let handle = self.device.create_image(&info, None)?;
+            let handle = self.device.create_image(info, None)?;
             (handle, self.device.get_image_memory_requirements(handle))
         };
         let memory = self.keep(self.allocate(name, requirements, Place::Device)?);
         self.keep(handle);
         // SAFETY: both are new, and the memory was allocated for this image.
         unsafe { self.device.bind_image_memory(handle, memory, 0) }?;
+        self.viewed(name, handle, info)
+    }
+
+    /// An image that has its memory, with a view.
+    pub(crate) fn viewed(&self, name: &str, handle: vk::Image, info: &vk::ImageCreateInfo) -> Result<Image, Failure> {
+        let is_depth = info.usage.contains(vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT);
+        let aspect = if is_depth { vk::ImageAspectFlags::DEPTH } else { vk::ImageAspectFlags::COLOR };
         let view = vk::ImageViewCreateInfo::default()
             .image(handle)
             .view_type(vk::ImageViewType::TYPE_2D)
-            .format(format)
-            .subresource_range(color_range(levels));
+            .format(info.format)
+            .subresource_range(range_of(aspect, info.mip_levels));
         // SAFETY: the image is bound and alive.
-        let view = self.keep(unsafe { self.device.create_image_view(&view, None) }?);
-        Ok(Image { handle: self.name(handle, name), view: self.name(view, name), extent, levels })
+        let view = self.name(self.keep(unsafe { self.device.create_image_view(&view, None) }?), name);
+        let extent = vk::Extent2D { width: info.extent.width, height: info.extent.height };
+        Ok(Image { aspect, ..Image::color(self.name(handle, name), view, extent, info.mip_levels) })
     }
 
-    fn allocate(
+    /// Memory that the caller frees or keeps.
+    pub(crate) fn allocate(
         &self,
         name: &str,
         requirements: vk::MemoryRequirements,
@@ -168,7 +186,9 @@ impl Gpu {
             Place::Host => None,
         });
         let index = found.ok_or_else(|| Failure::Lacks(format!("the device has no memory for the {name}")))?;
+        let mut flags = vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
         let info = vk::MemoryAllocateInfo::default().allocation_size(requirements.size).memory_type_index(index as u32);
+        let info = if self.has(Feature::BufferDeviceAddress) { info.push_next(&mut flags) } else { info };
         // SAFETY: the type exists, and `info` lives until the call returns.
         let memory = unsafe { self.device.allocate_memory(&info, None) }?;
         Ok(self.name(memory, name))
@@ -246,7 +266,17 @@ pub(crate) fn words_of_bytes(bytes: &[u8]) -> Vec<u32> {
     bytes.chunks_exact(4).map(|it| u32::from_le_bytes([it[0], it[1], it[2], it[3]])).collect()
 }
 
-fn color_range(levels: u32) -> vk::ImageSubresourceRange {
-    let range = vk::ImageSubresourceRange::default().aspect_mask(vk::ImageAspectFlags::COLOR);
-    range.level_count(levels).layer_count(1)
+/// An image of one layer, level and sample; its usage is still to say.
+pub(crate) fn image_info(format: vk::Format, extent: vk::Extent2D) -> vk::ImageCreateInfo<'static> {
+    vk::ImageCreateInfo::default()
+        .image_type(vk::ImageType::TYPE_2D)
+        .format(format)
+        .extent(vk::Extent3D { width: extent.width, height: extent.height, depth: 1 })
+        .mip_levels(1)
+        .array_layers(1)
+        .samples(vk::SampleCountFlags::TYPE_1)
+}
+
+fn range_of(aspect: vk::ImageAspectFlags, levels: u32) -> vk::ImageSubresourceRange {
+    vk::ImageSubresourceRange::default().aspect_mask(aspect).level_count(levels).layer_count(1)
 }

@@ -13,6 +13,19 @@ pub(crate) struct Shader {
     pub(crate) code: &'static [u8],
 }
 
+impl Shader {
+    /// The stage that the name of the source ends with.
+    pub(super) fn stage(self) -> vk::ShaderStageFlags {
+        match self.name.rsplit('.').next().unwrap_or_default() {
+            "vert" => vk::ShaderStageFlags::VERTEX,
+            "frag" => vk::ShaderStageFlags::FRAGMENT,
+            "mesh" => vk::ShaderStageFlags::MESH_EXT,
+            "rgen" => vk::ShaderStageFlags::RAYGEN_KHR,
+            _ => vk::ShaderStageFlags::COMPUTE,
+        }
+    }
+}
+
 /// A shader by the name of its source file.
 macro_rules! shader {
     ($name:literal) => {

@@ -95,7 +95,7 @@ impl Gather {
         gpu.write_buffers(sets[1], (0, 0), STORAGE, &[*sums]);
         let constants = vk::PushConstantRange { stage_flags: COMPUTE, offset: 0, size: 8 };
         let layout = gpu.pipeline_layout(&[array, single], Some(constants))?;
-        Ok(Gather { pipeline: gpu.compute_pipeline(shader!("gather.comp"), layout)?, layout, sets })
+        Ok(Gather { pipeline: gpu.compute_pipeline(shader!("gather.comp"), layout, &[])?, layout, sets })
     }
 
     /// Adds half of the buffers.

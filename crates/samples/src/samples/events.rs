@@ -22,7 +22,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     let source = gpu.buffer("source", SIZE, usage, Place::Device)?;
     let other = gpu.buffer("other", SIZE, usage, Place::Device)?;
     let target = gpu.buffer("target", SIZE * 2, usage, Place::Device)?;
-    let (filled, released) = (event(&gpu, "filled")?, event(&gpu, "released")?);
+    let (filled, released) = (gpu.event("filled")?, gpu.event("released")?);
     let commands = gpu.recorded(gpu.main, "split barriers", |commands| {
         let stages = vk::PipelineStageFlags::TRANSFER;
         // The host releases the device before the submission: an event may be set before it is waited for.
@@ -31,14 +31,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         // SAFETY: live objects, recorded by this thread (lifetime, owner), here and below.
         unsafe { gpu.device.cmd_set_event(commands, filled, stages) };
         gpu.fill_buffer(commands, &other, (0, SIZE), 4);
-        let barrier = vk::BufferMemoryBarrier::default()
-            .src_access_mask(scope::COPY_WRITE.access)
-            .dst_access_mask(scope::COPY_READ.access)
-            .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
-            .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
-            .buffer(source.handle)
-            .size(vk::WHOLE_SIZE);
-        wait(&gpu, commands, filled, stages, &[barrier]);
+        wait(&gpu, commands, filled, stages, &[source.barrier(scope::COPY_WRITE, scope::COPY_READ)]);
         gpu.copy_buffer(commands, &source, &target);
         gpu.buffer_barrier(commands, &other, scope::COPY_WRITE, scope::COPY_READ);
         let region = vk::BufferCopy::default().dst_offset(SIZE).size(SIZE);
@@ -50,20 +43,12 @@ fn run(options: &Options) -> Result<(), Failure> {
     })?;
     // SAFETY: a live event that no other thread uses (lifetime, owner).
     unsafe { gpu.device.set_event(released) }?;
-    let fence = gpu.fence(vk::FenceCreateFlags::empty())?;
-    gpu.submit(gpu.main, &vk::SubmitInfo::default().command_buffers(&[commands]), fence)?;
-    gpu.wait(fence)?;
+    gpu.submit_and_wait(&[commands])?;
     // SAFETY: as above.
     let statuses = unsafe { [gpu.device.get_event_status(released)?, gpu.device.get_event_status(filled)?] };
     options.check.words("the events", &statuses.map(u32::from), &[1, 0])?;
     let want = [[3; WORDS], [4; WORDS]].concat();
     options.check.words("the copies", &gpu.download(&target, scope::COPY_WRITE)?, &want)
-}
-
-fn event(gpu: &Gpu, name: &str) -> Result<vk::Event, Failure> {
-    // SAFETY: the structure lives until the call returns.
-    let event = unsafe { gpu.device.create_event(&vk::EventCreateInfo::default(), None) }?;
-    Ok(gpu.name(gpu.keep(event), name))
 }
 
 /// Copies after this wait for the event.

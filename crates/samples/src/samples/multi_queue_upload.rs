@@ -100,22 +100,11 @@ impl Upload {
             true => (vk::QUEUE_FAMILY_IGNORED, vk::QUEUE_FAMILY_IGNORED),
             false => (gpu.second.family, gpu.main.family),
         };
-        let buffer = vk::BufferMemoryBarrier::default()
-            .src_access_mask(from.access)
-            .dst_access_mask(to.access)
-            .src_queue_family_index(source)
-            .dst_queue_family_index(target)
-            .buffer(self.buffer.handle)
-            .size(vk::WHOLE_SIZE);
-        let image = vk::ImageMemoryBarrier::default()
-            .src_access_mask(from.access)
-            .dst_access_mask(to.access)
+        let buffer = self.buffer.barrier(from, to).src_queue_family_index(source).dst_queue_family_index(target);
+        let image = self.image.barrier(from, to).src_queue_family_index(source).dst_queue_family_index(target);
+        let image = image
             .old_layout(vk::ImageLayout::TRANSFER_DST_OPTIMAL)
-            .new_layout(vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL)
-            .src_queue_family_index(source)
-            .dst_queue_family_index(target)
-            .image(self.image.handle)
-            .subresource_range(self.image.range());
+            .new_layout(vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL);
         gpu.barriers(commands, from, to, &[buffer], &[image]);
     }
 }
@@ -137,7 +126,7 @@ impl Compute {
         gpu.write_image(set, 1, sampled, image.image_layout(vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL));
         gpu.write_buffers(set, (2, 0), storage, &[*sums]);
         let layout = gpu.pipeline_layout(&[set_layout], None)?;
-        Ok(Compute { pipeline: gpu.compute_pipeline(shader!("upload.comp"), layout)?, layout, set })
+        Ok(Compute { pipeline: gpu.compute_pipeline(shader!("upload.comp"), layout, &[])?, layout, set })
     }
 
     fn record(&self, gpu: &Gpu, commands: vk::CommandBuffer) {

@@ -31,8 +31,8 @@ fn run(options: &Options) -> Result<(), Failure> {
     let framebuffer = gpu.framebuffer(render_pass, &[image])?;
     let pipeline = triangle::pipeline(&gpu, Target::Subpass(render_pass, 0))?;
     let vertices = triangle::vertices(&gpu)?;
-    let samples = query_pool(&gpu, vk::QueryType::OCCLUSION, 1)?;
-    let times = query_pool(&gpu, vk::QueryType::TIMESTAMP, 2)?;
+    let samples = gpu.query_pool(vk::QueryType::OCCLUSION, 1)?;
+    let times = gpu.query_pool(vk::QueryType::TIMESTAMP, 2)?;
     let copied = gpu.buffer("copied results", 8, vk::BufferUsageFlags::TRANSFER_DST, Place::Host)?;
     gpu.run_once("counted triangle", |commands| {
         let clear = [BACKGROUND];
@@ -68,10 +68,4 @@ fn run(options: &Options) -> Result<(), Failure> {
     let in_order = u64::from(stamps[0] <= stamps[1]);
     options.check.number("the order of the timestamps", in_order, 1..2)?;
     triangle::check(options, &gpu.picture(&image)?)
-}
-
-fn query_pool(gpu: &Gpu, kind: vk::QueryType, count: u32) -> Result<vk::QueryPool, Failure> {
-    let info = vk::QueryPoolCreateInfo::default().query_type(kind).query_count(count);
-    // SAFETY: `info` lives until the call returns.
-    Ok(gpu.keep(unsafe { gpu.device.create_query_pool(&info, None) }?))
 }

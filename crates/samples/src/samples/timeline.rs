@@ -22,7 +22,7 @@ const STEPS: u64 = 3;
 fn run(options: &Options) -> Result<(), Failure> {
     let gpu = Gpu::new(&NEEDS)?;
     let rounds = options.frames.unwrap_or(4);
-    let semaphore = timeline(&gpu)?;
+    let semaphore = gpu.timeline("timeline")?;
     let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
     let scratch = gpu.shared_buffer("scratch", SIZE, usage, Place::Device)?;
     let results = gpu.shared_buffer("results", SIZE * u64::from(rounds), usage, Place::Device)?;
@@ -38,14 +38,6 @@ fn run(options: &Options) -> Result<(), Failure> {
     let last = u64::from(rounds) * STEPS;
     options.check.number("the semaphore's counter", value, last..last + 1)?;
     options.check.words("the copies", &gpu.download(&results, scope::COPY_WRITE)?, &want)
-}
-
-fn timeline(gpu: &Gpu) -> Result<vk::Semaphore, Failure> {
-    let mut kind = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE).initial_value(0);
-    let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
-    // SAFETY: `info` lives until the call returns, and the feature is enabled (lifetime, feature).
-    let semaphore = gpu.keep(unsafe { gpu.device.create_semaphore(&info, None) }?);
-    Ok(gpu.name(semaphore, "timeline"))
 }
 
 /// One way around: host, main queue, second queue, host.

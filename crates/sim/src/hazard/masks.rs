@@ -41,8 +41,8 @@ pub(super) fn expand_stages(stages: u64, queue_flags: u32) -> u64 {
             expanded |= stage.stage;
         }
     }
-    // The specification lets copies of acceleration structures be synchronized with either stage.
     if expanded & Stage::ACCELERATION_STRUCTURE_BUILD_KHR.0 != 0 {
+        // Copies of acceleration structures were builds before they had a stage of their own, and still count as such.
         expanded |= Stage::ACCELERATION_STRUCTURE_COPY_KHR.0;
     }
     expanded

@@ -266,7 +266,9 @@ impl<'t> Judge<'t> {
     fn kind(&self, before: &Op, after: &Op) -> HazardKind {
         let is_engine = |it: &Op| matches!(it.role, Role::Present | Role::Acquire);
         match (is_engine(before), is_engine(after)) {
-            (true, _) if after.is_write => return HazardKind::WriteAfterPresent,
+            (true, _) if after.is_write && self.is_racing(before, after) => return HazardKind::WriteAfterPresent,
+            // Something waits for the image, but not this write: the engine may still read.
+            (true, _) if after.is_write => return HazardKind::WriteAfterRead,
             (true, _) => return HazardKind::ReadAfterPresent,
             (_, true) if before.is_write => return HazardKind::PresentAfterWrite,
             (_, true) => return HazardKind::PresentAfterRead,

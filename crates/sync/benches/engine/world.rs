@@ -2,8 +2,8 @@
 
 use lavascope_abi::{AccessFlags2 as A, Format, ImageAspectFlags, PipelineStageFlags2 as S, QueueFlags};
 use lavascope_program::{
-    Access, Area, AttachmentKind, AttachmentView, Barrier, Batch, Certainty, Command, CommandBuffer, CommandBufferId,
-    Components, Dependency, FenceId, Image, ImageRegion, LoadOp, Point, Queue, QueueId, RasterOrder, Region, Rendering,
+    Access, Area, AttachmentKind, AttachmentView, Barrier, Batch, Command, CommandBuffer, CommandBufferId, Components,
+    Dependency, FenceId, Image, ImageRegion, LoadOp, Point, Queue, QueueId, RasterOrder, Region, Rendering,
     RenderingAttachment, Resource, ResourceId, ResourceKind, Scope, SemaphoreId, Signal, Step, StoreOp, Tiling, Wait,
     What,
 };
@@ -142,14 +142,7 @@ impl World {
         let mut commands = frame();
         let region = Region::Buffer(0..2048 + self.frames % 64 * 16);
         let (stage, access) = (S::COPY.0, A::TRANSFER_WRITE.0);
-        commands.push(Command::Action(vec![Access {
-            resource: upload,
-            region,
-            stage,
-            access,
-            order: RasterOrder::None,
-            certainty: Certainty::Certain,
-        }]));
+        commands.push(Command::Action(vec![Access::new(upload, region, stage, access)]));
         let id = self.record_again(commands);
         let batch = Batch { command_buffers: vec![id], ..Batch::default() };
         self.engine.step(&Step::Submit { queue: QueueId(0), batches: vec![batch], fence: Some(fence) });
@@ -172,19 +165,12 @@ fn whole(aspect: ImageAspectFlags) -> ImageRegion {
 
 fn of_buffer(range: u64, stage: S, access: A) -> Access {
     let (stage, access) = (stage.0, access.0);
-    Access {
-        resource: BUFFER,
-        region: region(range),
-        stage,
-        access,
-        order: RasterOrder::None,
-        certainty: Certainty::Certain,
-    }
+    Access::new(BUFFER, region(range), stage, access)
 }
 
 fn of_image(resource: ResourceId, aspect: ImageAspectFlags, stage: S, access: A, order: RasterOrder) -> Access {
     let region = Region::Image(whole(aspect));
-    Access { resource, region, stage: stage.0, access: access.0, order, certainty: Certainty::Certain }
+    Access { order, ..Access::new(resource, region, stage.0, access.0) }
 }
 
 /// Commands of a frame.

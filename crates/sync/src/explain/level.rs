@@ -128,13 +128,13 @@ fn is_prior_write(kind: HazardKind) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use lavascope_program::{RasterOrder, ResourceId};
+    use lavascope_program::ResourceId;
 
     use super::*;
 
     fn access(bytes: std::ops::Range<u64>, certainty: Certainty) -> Access {
         let region = Region::Buffer(bytes);
-        Access { resource: ResourceId(0), region, stage: 1, access: 1, order: RasterOrder::None, certainty }
+        Access { certainty, ..Access::new(ResourceId(0), region, 1, 1) }
     }
 
     #[test]

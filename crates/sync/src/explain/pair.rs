@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use lavascope_program::{Found, HazardKind, Region};
 
-use super::Neighbors;
 use super::follow::{Want, follow};
 use super::timeline::{Happens, Moment, Timeline, Used};
+use super::{Neighbors, Role};
 
 /// Two accesses that meet: each by its moment and its place among the accesses of that moment.
 pub(super) struct Pair {
@@ -26,8 +26,9 @@ pub(super) fn used<'t>(timeline: &'t Timeline<'_>, moment: usize, used: usize) -
     (it, &uses[used])
 }
 
-/// The pairs of accesses of a hazard that nothing makes safe; first the one that happens first. Should all of them seem
-/// safe, they are all given: the hazard is there.
+/// The pairs of accesses of a hazard that nothing makes safe; first the one whose later access happens first, with the
+/// last of what the earlier command did: that is what memory remembers. Should all of them seem safe, they are all
+/// given: the hazard is there.
 pub(super) fn pairs(timeline: &Timeline<'_>, found: &Found) -> Vec<Pair> {
     let (at_writes, prior_writes) = writes(found.kind);
     let mut all = Vec::new();
@@ -36,12 +37,14 @@ pub(super) fn pairs(timeline: &Timeline<'_>, found: &Found) -> Vec<Pair> {
         if at.1.resource != found.resource || cut(&ranges(timeline, &at), &meet).is_empty() {
             continue;
         }
-        for prior in accesses(timeline).filter(|it| it.0.place == found.prior && it.1.is_write() == prior_writes) {
-            if prior.2.0 < at.2.0 {
-                all.extend(pair_of(timeline, prior, at, &meet, &found.region));
-            }
-        }
+        // What an acquire still reads is kept as a write: nothing makes it visible either.
+        let fits = |it: &Used| it.is_write() == prior_writes || it.role == Role::Acquire;
+        let is_prior = |it: &Access<'_>| it.0.place == found.prior && fits(it.1);
+        let priors: Vec<Access<'_>> = accesses(timeline).filter(|it| is_prior(it) && it.2.0 < at.2.0).collect();
+        all.extend(priors.into_iter().rev().filter_map(|it| pair_of(timeline, it, at, &meet, &found.region)));
     }
+    // Another name of the memory counts where its own has nothing to tell.
+    all.sort_by_key(|it| it.is_alias);
     let has_unsafe = all.iter().any(|it| !it.is_covered);
     all.retain(|it| it.is_covered != has_unsafe);
     all

@@ -1,7 +1,8 @@
 //! Masks and regions in the words of the API.
 
+use lavascope_abi::desc::EnumDesc;
 use lavascope_abi::{ImageAspectFlags, SYNC_ACCESSES, SYNC_STAGES};
-use lavascope_program::{Area, Region};
+use lavascope_program::{Area, Components, Region};
 
 /// The stages of a mask by name: the groups that are in it first, never what a group stands for again.
 pub fn stage_names(mask: u64) -> String {
@@ -10,6 +11,17 @@ pub fn stage_names(mask: u64) -> String {
 
 pub fn access_names(mask: u64) -> String {
     names(mask, SYNC_ACCESSES.iter().map(|it| (it.access, it.name)), "VK_ACCESS_2_NONE")
+}
+
+/// The name of a value, or the number where it has none.
+pub(super) fn enum_name(of: &EnumDesc, value: i32) -> String {
+    let found = of.values.iter().find(|it| it.0 == i64::from(value));
+    found.map_or_else(|| value.to_string(), |it| it.1.to_owned())
+}
+
+/// The bits of a mask by name.
+pub(super) fn mask_names(of: &EnumDesc, mask: u64) -> String {
+    names(mask, of.values.iter().map(|it| (it.0 as u64, it.1)), "0")
 }
 
 fn names(mask: u64, all: impl Iterator<Item = (u64, &'static str)>, none: &str) -> String {
@@ -47,9 +59,19 @@ pub fn region_text(region: &Region) -> String {
                     text += name;
                 }
             }
-            text + &it.area.map(area).unwrap_or_default()
+            text + &components(it.components) + &it.area.map(area).unwrap_or_default()
         }
     }
+}
+
+/// Those that are meant, where not all are.
+fn components(it: Components) -> String {
+    if it == Components::ALL {
+        return String::new();
+    }
+    let names = ["r", "g", "b", "a"];
+    let own = names.iter().enumerate().filter(|(at, _)| it.0 >> at & 1 != 0);
+    format!(".{}", own.map(|it| *it.1).collect::<String>())
 }
 
 fn part(name: &str, range: &std::ops::Range<u32>) -> String {
@@ -65,7 +87,7 @@ fn area(Area { offset, extent }: Area) -> String {
 #[cfg(test)]
 mod tests {
     use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
-    use lavascope_program::{Components, ImageRegion};
+    use lavascope_program::ImageRegion;
 
     use super::*;
 
@@ -88,6 +110,9 @@ mod tests {
             area: Some(Area { offset: [0, 8, 0], extent: [64, 8, 1] }),
             components: Components::ALL,
         };
-        assert_eq!(region_text(&Region::Image(region)), ".mip1.layer0..4.depth[0..64, 8..16, 0..1]");
+        assert_eq!(region_text(&Region::Image(region.clone())), ".mip1.layer0..4.depth[0..64, 8..16, 0..1]");
+        let green =
+            ImageRegion { aspects: ImageAspectFlags::COLOR.0, components: Components(0b0110), area: None, ..region };
+        assert_eq!(region_text(&Region::Image(green)), ".mip1.layer0..4.gb");
     }
 }

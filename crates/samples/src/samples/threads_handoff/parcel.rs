@@ -48,7 +48,7 @@ impl<'a> Machine<'a> {
         let set_layout = gpu.set_layout(&[STORAGE], vk::ShaderStageFlags::COMPUTE)?;
         let constants = vk::PushConstantRange { stage_flags: vk::ShaderStageFlags::COMPUTE, offset: 0, size: 4 };
         let layout = gpu.pipeline_layout(&[set_layout], Some(constants))?;
-        let pipeline = gpu.compute_pipeline(shader!("scramble.comp"), layout)?;
+        let pipeline = gpu.compute_pipeline(shader!("scramble.comp"), layout, &[])?;
         Ok(Machine { gpu, set_layout, layout, pipeline })
     }
 

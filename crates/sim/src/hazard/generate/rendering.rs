@@ -2,9 +2,9 @@
 
 use lavascope_abi::{AccessFlags2 as A, ImageAspectFlags, PipelineStageFlags2 as S};
 use lavascope_program::{
-    Access, Area, Attachment, AttachmentKind, AttachmentView, Barrier, Certainty, Command, Components, Dependency,
-    LoadOp, RasterOrder, Region, RenderPass, RenderPassId, Rendering, RenderingAttachment, Resolve, ResourceId,
-    StoreOp, Subpass, SubpassDependency, What,
+    Access, Area, Attachment, AttachmentKind, AttachmentView, Barrier, Command, Components, Dependency, LoadOp,
+    RasterOrder, Region, RenderPass, RenderPassId, Rendering, RenderingAttachment, Resolve, ResourceId, StoreOp,
+    Subpass, SubpassDependency, What,
 };
 
 use super::{Care, Maker, Usage, commands::scope};
@@ -69,7 +69,7 @@ impl Maker {
         if self.chance(20) {
             let target = ResourceId(1);
             let view = AttachmentView { resource: target, region: self.whole_image(target) };
-            attachments[0].resolve = Some(Resolve { view });
+            attachments[0].resolve = Some(Resolve { view, mode: 0 });
         }
         let (area, view_mask) = (self.area(), self.view_mask());
         let place = DrawPlace { color: Some(color), input: None, depth: has_depth.then_some(depth), area, view_mask };
@@ -284,7 +284,7 @@ impl Maker {
         if self.is_depth(resource) && self.chance(50) {
             region.aspects = ImageAspectFlags::DEPTH.0;
         }
-        Access { resource, region: Region::Image(region), stage, access, order, certainty: Certainty::Certain }
+        Access { order, ..Access::new(resource, Region::Image(region), stage, access) }
     }
 
     fn attachment(&mut self, kind: AttachmentKind, layout: i32) -> Attachment {

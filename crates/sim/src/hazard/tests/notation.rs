@@ -229,7 +229,7 @@ fn access(text: &str) -> Access {
         Some("depth") => RasterOrder::DepthStencil,
         _ => RasterOrder::None,
     };
-    Access { resource, region, stage: stages(stage), access: accesses(access), order, certainty: Certainty::Certain }
+    Access { order, ..Access::new(resource, region, stages(stage), accesses(access)) }
 }
 
 fn target(text: &str) -> (ResourceId, Region) {

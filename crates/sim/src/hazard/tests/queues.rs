@@ -242,7 +242,7 @@ fn presentation() {
     let frame = "acquire 0 0 / submit q0 wait[(0, CO)] cbs[0] sig[(1, ALL)] / present q0 0 1";
     assert_eq!(text(frame), "clean");
     assert_eq!(text(&format!("{frame} / {frame}")), "clean");
-    assert_eq!(text(&frame.replace("(0, CO)", "(0, TR)")), "1.0.0:0 WAP 0");
+    assert_eq!(text(&frame.replace("(0, CO)", "(0, TR)")), "1.0.0:0 WAR 0");
     assert_eq!(text("acquire 0 0 / submit q0 cbs[0] sig[(1, ALL)] / present q0 0 1"), "1.0.0:0 WAP 0");
     let early = "acquire 0 0 / submit q0 wait[(0, CO)] cbs[0] / present q0 0";
     assert_eq!(text(early), "2 PAW 1.0.0:0, 2 PAW 1.0.0:1, 2 PAW 1.0.0:2");

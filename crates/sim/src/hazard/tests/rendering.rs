@@ -2,10 +2,10 @@
 
 use lavascope_abi::{Format, ImageAspectFlags};
 use lavascope_program::{
-    Access, Area, Attachment, AttachmentKind, AttachmentView, Barrier, Batch, Binding, Certainty, Command,
-    CommandBuffer, CommandBufferId, Components, Dependency, Image, ImageRegion, LoadOp, MemoryId, Program, QueueId,
-    RasterOrder, Region, RenderPass, RenderPassId, Rendering, RenderingAttachment, Resolve, Resource, ResourceId,
-    ResourceKind, Scope, Step, StoreOp, Subpass, SubpassDependency, Tiling, What,
+    Access, Area, Attachment, AttachmentKind, AttachmentView, Barrier, Batch, Binding, Command, CommandBuffer,
+    CommandBufferId, Components, Dependency, Image, ImageRegion, LoadOp, MemoryId, Program, QueueId, RasterOrder,
+    Region, RenderPass, RenderPassId, Rendering, RenderingAttachment, Resolve, Resource, ResourceId, ResourceKind,
+    Scope, Step, StoreOp, Subpass, SubpassDependency, Tiling, What,
 };
 
 use super::notation::{accesses, parse, stages, summary, texels, world};
@@ -304,7 +304,7 @@ fn resolves() {
     let with = |text: &str| {
         let mut rendering = rendering(LoadOp::Clear, StoreOp::Store);
         let view = AttachmentView { resource: ResourceId(2), ..whole() };
-        rendering.attachments[0].resolve = Some(Resolve { view });
+        rendering.attachments[0].resolve = Some(Resolve { view, mode: 0 });
         let mut all = vec![Command::BeginRendering(rendering)];
         all.extend(commands("CO.CW [0,8) @color"));
         all.push(Command::EndRendering);
@@ -312,14 +312,7 @@ fn resolves() {
         let region = Region::Image(texels(0, 8));
         let (stage, access) = (stages("TR"), accesses("r"));
         let order = RasterOrder::None;
-        all.push(Command::Action(vec![Access {
-            resource: ResourceId(2),
-            region,
-            stage,
-            access,
-            order,
-            certainty: Certainty::Certain,
-        }]));
+        all.push(Command::Action(vec![Access { order, ..Access::new(ResourceId(2), region, stage, access) }]));
         let mut program = program(all, vec![]);
         program.resources.push(program.resources[0].clone());
         both(&program)
@@ -373,14 +366,7 @@ fn compatible_aliases_are_one_image() {
         let read = |from, to| {
             let region = Region::Image(texels(from, to));
             let (stage, access) = (stages("TR"), accesses("r"));
-            Access {
-                resource: ResourceId(2),
-                region,
-                stage,
-                access,
-                order: RasterOrder::None,
-                certainty: Certainty::Certain,
-            }
+            Access::new(ResourceId(2), region, stage, access)
         };
         [read(0, 1), read(1, 2)].map(|it| {
             let mut program = program.clone();
@@ -401,14 +387,7 @@ fn parts_of_images() {
         let access = |region: ImageRegion| {
             let (stage, access) = (stages("TR"), accesses("W"));
             let region = Region::Image(region);
-            Command::Action(vec![Access {
-                resource: ResourceId(0),
-                region,
-                stage,
-                access,
-                order: RasterOrder::None,
-                certainty: Certainty::Certain,
-            }])
+            Command::Action(vec![Access::new(ResourceId(0), region, stage, access)])
         };
         let mut program = program(vec![access(one), access(other)], vec![]);
         program.resources[0].kind = ResourceKind::Image(kind.clone());

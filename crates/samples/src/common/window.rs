@@ -2,16 +2,18 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
+use ash::ext;
 use libloading::{Library, Symbol};
 
+use crate::common::Instance;
 use crate::failure::Failure;
 
 /// Side of the window in pixels.
 const SIZE: u16 = 64;
 
-pub(super) struct Window {
-    pub(super) connection: *mut c_void,
-    pub(super) window: u32,
+pub(crate) struct Window {
+    pub(crate) connection: *mut c_void,
+    pub(crate) window: u32,
     xcb: Library,
 }
 
@@ -34,8 +36,16 @@ type Map = unsafe extern "C" fn(*mut c_void, u32) -> u32;
 type Disconnect = unsafe extern "C" fn(*mut c_void);
 
 impl Window {
+    /// A window, unless there are surfaces without one.
+    pub(crate) fn if_needed() -> Result<Option<Window>, Failure> {
+        match Instance::offers(ext::headless_surface::NAME)? {
+            true => Ok(None),
+            false => Window::open().map(Some),
+        }
+    }
+
     /// Opens a window on the server that `DISPLAY` names.
-    pub(super) fn open() -> Result<Window, Failure> {
+    fn open() -> Result<Window, Failure> {
         let lacks = |what: &str| Failure::Lacks(format!("{what}, and no driver has VK_EXT_headless_surface"));
         // SAFETY: the X library has no initialization that could go wrong.
         let xcb = unsafe { Library::new("libxcb.so.1") }.map_err(|_| lacks("libxcb.so.1 is not there"))?;

@@ -1,0 +1,263 @@
+//! `run --sync` finds each planted fault, with the names of what it is about, and nothing else.
+
+use serde_json::Value;
+
+use crate::common::{output, text};
+use crate::screen::Screen;
+use crate::stage::{Report, Stage, names, samples};
+
+/// What is found in a sample.
+struct Fault {
+    name: &'static str,
+    /// On lavapipe, which has one queue, and on the null driver, which has more.
+    codes: [&'static str; 2],
+    /// An error is certain; where the shader decides something, it is a warning.
+    severity: &'static str,
+    function: &'static str,
+    prior: &'static str,
+    /// The name of the resource.
+    object: &'static str,
+    /// What else the text must have.
+    parts: &'static [&'static str],
+    drivers: Drivers,
+    findings: usize,
+    is_fix_verified: bool,
+    /// Why it is not found yet; the report says so.
+    missed: Option<&'static str>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Drivers {
+    Both,
+    /// Lavapipe lacks what it needs.
+    Null,
+}
+
+const RAW: [&str; 2] = ["SYNC-HAZARD-READ-AFTER-WRITE"; 2];
+const WAR: [&str; 2] = ["SYNC-HAZARD-WRITE-AFTER-READ"; 2];
+const WAW: [&str; 2] = ["SYNC-HAZARD-WRITE-AFTER-WRITE"; 2];
+const READ_RACES: [&str; 2] = ["SYNC-HAZARD-READ-RACING-WRITE"; 2];
+const WRITES_RACE: [&str; 2] = ["SYNC-HAZARD-WRITE-RACING-WRITE"; 2];
+/// A race where there are two queues.
+const RAW_OR_RACE: [&str; 2] = [RAW[0], READ_RACES[0]];
+
+/// An error, found on both drivers.
+const fn fault(
+    name: &'static str,
+    codes: [&'static str; 2],
+    [function, prior]: [&'static str; 2],
+    object: &'static str,
+) -> Fault {
+    Fault {
+        name,
+        codes,
+        severity: "error",
+        function,
+        prior,
+        object,
+        parts: &[],
+        drivers: Drivers::Both,
+        findings: 1,
+        is_fix_verified: true,
+        missed: None,
+    }
+}
+
+impl Fault {
+    const fn warning(self) -> Fault {
+        Fault { severity: "warning", ..self }
+    }
+
+    const fn on_null(self) -> Fault {
+        Fault { drivers: Drivers::Null, ..self }
+    }
+
+    const fn missed(self, reason: &'static str) -> Fault {
+        Fault { missed: Some(reason), ..self }
+    }
+
+    const fn with(self, parts: &'static [&'static str]) -> Fault {
+        Fault { parts, ..self }
+    }
+}
+
+const FILL: &str = "vkCmdFillBuffer";
+const UPDATE: &str = "vkCmdUpdateBuffer";
+const COPY: &str = "vkCmdCopyBuffer";
+const READ_IMAGE: &str = "vkCmdCopyImageToBuffer";
+const CLEAR: &str = "vkCmdClearColorImage";
+const DISPATCH: &str = "vkCmdDispatch";
+const DRAW: &str = "vkCmdDraw";
+const BARRIER: &str = "vkCmdPipelineBarrier";
+const HOST: &str = "the host";
+
+/// In the order of the list.
+const FAULTS: &[Fault] = &[
+    fault("war-copy", WAR, [FILL, COPY], "source")
+        .with(&["\"copy, then overwrite\"", "an execution dependency is sufficient"]),
+    fault("copy-buffer", RAW, [COPY, FILL], "source"),
+    fault("update-buffer", WAW, [UPDATE, FILL], "buffer").with(&["\"buffer\"[0..8]"]),
+    fault("copy-image", RAW, ["vkCmdCopyImage", CLEAR], "source"),
+    fault("copy-buffer-to-image", RAW, ["vkCmdCopyBufferToImage", FILL], "source"),
+    fault("copy-image-to-buffer", WAR, [READ_IMAGE, COPY], "buffer"),
+    fault("blit-image", RAW, ["vkCmdBlitImage", CLEAR], "source"),
+    fault("resolve-image", RAW, ["vkCmdResolveImage", CLEAR], "source"),
+    fault("clear-color-image", WAR, [CLEAR, READ_IMAGE], "image"),
+    fault("clear-depth-image", RAW, [READ_IMAGE, "vkCmdClearDepthStencilImage"], "depths"),
+    fault("query-results", RAW, [COPY, "vkCmdCopyQueryPoolResults"], "results"),
+    fault("barrier-stage", RAW, [DISPATCH; 2], "between").warning().with(&["destination stages lack"]),
+    fault("barrier-access", RAW, [DISPATCH; 2], "between").warning().with(&["destination accesses lack"]),
+    fault("barrier-execution", RAW, [DISPATCH; 2], "between").warning().with(&["accesses lack"]),
+    fault("barrier-order", RAW, [DISPATCH; 2], "between").warning().with(&["was executed before the earlier access"]),
+    fault("barrier-bytes", RAW, [COPY, FILL], "source").with(&["\"source\"[512..1024]"]),
+    fault("barrier-levels", RAW, [READ_IMAGE, CLEAR], "levels").with(&["\"levels\".mip1"]),
+    fault("barrier-clear", RAW, [COPY, FILL], "source").with(&["VK_PIPELINE_STAGE_2_CLEAR_BIT"]),
+    fault("layout", WAW, [BARRIER, "vkCmdCopyBufferToImage"], "uploaded")
+        .with(&["performs an image layout transition"]),
+    fault("barrier-queue", RAW, [COPY, FILL], "source").on_null(),
+    fault("vertex-buffer", RAW, [DRAW, UPDATE], "vertices").with(&["\"vertices\"[0..48]"]),
+    fault("index-buffer", RAW, ["vkCmdDrawIndexed", UPDATE], "indices").with(&["\"indices\"[0..24]"]),
+    fault("draw-indirect", RAW, ["vkCmdDrawIndirect", UPDATE], "parameters").with(&["\"parameters\"[0..16]"]),
+    fault("draw-indirect-count", RAW, ["vkCmdDrawIndirectCount", UPDATE], "count").with(&["\"count\"[0..4]"]),
+    fault("uniform-buffer", RAW, [DRAW, UPDATE], "paint").with(&["VK_ACCESS_2_UNIFORM_READ_BIT"]),
+    fault("storage-buffer", RAW, [DRAW, DISPATCH], "paint").warning(),
+    fault("sampled-image", RAW, [DRAW, CLEAR], "texture").with(&["VK_ACCESS_2_SHADER_SAMPLED_READ_BIT"]),
+    fault("secondary-draw", RAW, ["vkCmdDrawIndexed", UPDATE], "indices").with(&["executed by command"]),
+    fault("color-attachment", WAR, [DRAW, READ_IMAGE], "canvas"),
+    fault("clear-attachments", WAR, ["vkCmdClearAttachments", READ_IMAGE], "canvas"),
+    fault("depth-attachment", RAW, ["vkCmdBeginRendering", "vkCmdEndRendering"], "depths").with(&["loadOp"]),
+    fault("resolve-attachment", WAR, ["vkCmdEndRendering", READ_IMAGE], "resolved").with(&["resolve"]),
+    fault("load-op", RAW, ["vkCmdBeginRendering", CLEAR], "canvas").with(&["loadOp"]),
+    fault("store-op", RAW, [READ_IMAGE, "vkCmdEndRendering"], "canvas").with(&["storeOp"]),
+    fault("suspended-rendering", RAW, [READ_IMAGE, "vkCmdEndRendering"], "canvas").with(&["\"end\", submit "]),
+    fault("missing-barrier-compute", RAW, [DISPATCH; 2], "between").warning().with(&[
+        "\"two dispatches\"",
+        "\"between\"[0..1024]",
+        "vkCmdDispatch in two dispatches::read",
+    ]),
+    fault("dispatch-indirect", RAW, ["vkCmdDispatchIndirect", UPDATE], "parameters").with(&["\"parameters\"[0..12]"]),
+    fault("specialization", RAW, [DISPATCH, FILL], "second"),
+    fault("descriptor-array", RAW, [DISPATCH, FILL], "buffer 2"),
+    fault("dynamic-offset", RAW, [DISPATCH, FILL], "source").with(&["\"source\"[512..1024]"]),
+    fault("push-descriptors", RAW, [DISPATCH, FILL], "source"),
+    fault("device-address", RAW, [DISPATCH, FILL], "source").missed("memory that a shader reaches by its address"),
+    fault("storage-image", RAW, [READ_IMAGE, DISPATCH], "painted"),
+    fault("threads", WAW, [FILL; 2], "slices").with(&["\"thread ", "executed by command 2 of", "\"all slices\""]),
+    // The image that the missing dependency leaves unordered is used once more.
+    Fault {
+        findings: 2,
+        parts: &["performs an image layout transition", "subpass dependency 1 of VkRenderPass#0"],
+        ..fault("subpass", WRITES_RACE, ["vkCmdNextSubpass", "vkCmdBeginRenderPass"], "first")
+    },
+    fault("external-dependency", RAW, ["vkCmdBeginRenderPass", CLEAR], "canvas").with(&["loadOp"]),
+    fault("initial-layout", WAR, ["vkCmdBeginRenderPass", READ_IMAGE], "canvas").with(&["layout transition"]),
+    fault("final-layout", RAW, [READ_IMAGE, "vkCmdEndRenderPass"], "canvas").with(&["layout transition"]),
+    fault("self-dependency", RAW, [DRAW; 2], "paint"),
+    fault("event-stage", RAW, [COPY, FILL], "source").with(&["event"]),
+    fault("event-buffer", RAW, [COPY, FILL], "source").with(&["\"other\""]),
+    fault("event-wait", RAW, [COPY, FILL], "source"),
+    fault("queue-race", RAW_OR_RACE, [COPY, FILL], "shared")
+        .with(&["\"read\", submit 2 on VkQueue#", "\"write\", submit 1 on VkQueue#"]),
+    fault("semaphore-stage", RAW, [COPY, FILL], "shared").with(&["VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT"]),
+    fault("timeline-value", RAW_OR_RACE, [COPY, FILL], "shared"),
+    fault("ownership-race", WRITES_RACE, [BARRIER; 2], "shared").on_null(),
+    Fault {
+        severity: "warning",
+        is_fix_verified: false,
+        drivers: Drivers::Null,
+        ..fault("ownership-acquire", ["SYNC-CONTENTS-READ-WITHOUT-ACQUIRE"; 2], [""; 2], "shared")
+    },
+    fault("fence", READ_RACES, [HOST, FILL], "result"),
+    fault("host-write", ["SYNC-HAZARD-WRITE-RACING-READ"; 2], [HOST, COPY], "upload"),
+    fault("host-barrier", RAW, [HOST, FILL], "result"),
+    fault("present", ["SYNC-HAZARD-PRESENT-AFTER-WRITE"; 2], ["vkQueuePresentKHR", BARRIER], "image 0 of the screen"),
+    fault(
+        "acquire",
+        ["SYNC-HAZARD-WRITE-AFTER-PRESENT"; 2],
+        [BARRIER, "vkAcquireNextImageKHR"],
+        "image 0 of the screen",
+    ),
+    fault("alias-buffer", RAW, [COPY, FILL], "second").with(&["\"first\"[0..1024], which has the same memory"]),
+    fault("alias-image", WAR, [CLEAR, COPY], "image").with(&["\"buffer\"[0..1024], which has the same memory"]),
+    fault("sparse-alias", RAW, [COPY, FILL], "second")
+        .on_null()
+        .missed("memory that sparse resources share with others is not followed"),
+    fault("conditional-rendering", RAW, ["vkCmdBeginConditionalRenderingEXT", FILL], "condition"),
+    fault("transform-feedback", RAW, [COPY, DRAW], "captured"),
+    fault("mesh-indirect", RAW, ["vkCmdDrawMeshTasksIndirectEXT", UPDATE], "parameters").on_null(),
+    fault("build-input", RAW, ["vkCmdBuildAccelerationStructuresKHR", UPDATE], "boxes").on_null(),
+    fault(
+        "acceleration-structure",
+        RAW,
+        ["vkCmdCopyAccelerationStructureKHR", "vkCmdBuildAccelerationStructuresKHR"],
+        "bottom",
+    )
+    .on_null(),
+    fault("trace-rays", RAW, ["vkCmdTraceRaysKHR", "vkCmdBuildAccelerationStructuresKHR"], "scene").on_null(),
+];
+
+/// Whether lavapipe cannot run the sample.
+pub(crate) fn is_only_for_null(name: &str) -> bool {
+    let own = |it: &&Fault| name.strip_prefix("fault-") == Some(it.name);
+    FAULTS.iter().find(own).is_some_and(|it| it.drivers == Drivers::Null)
+}
+
+#[test]
+fn every_fault_is_in_the_table() {
+    let planted: Vec<String> = names().iter().filter_map(|it| it.strip_prefix("fault-")).map(str::to_owned).collect();
+    assert_eq!(planted, FAULTS.iter().map(|it| it.name).collect::<Vec<_>>());
+    assert!(planted.len() >= 40, "{}", planted.len());
+}
+
+#[test]
+fn every_fault_is_found_on_lavapipe() {
+    find_all("sync-faults", 0, &["--sync"], FAULTS.iter().filter(|it| it.drivers == Drivers::Both));
+}
+
+#[test]
+fn every_fault_is_found_on_the_null_driver() {
+    find_all("sync-faults-null", 1, &["--sync", "--null-driver"], FAULTS.iter());
+}
+
+#[test]
+fn every_fault_is_found_inside_of_the_calls() {
+    find_all("sync-faults-inline", 1, &["--sync", "--inline", "--null-driver"], FAULTS.iter());
+}
+
+fn find_all(name: &str, driver: usize, options: &[&str], faults: impl Iterator<Item = &'static Fault>) {
+    let (stage, screen) = (Stage::new(name), Screen::start());
+    for fault in faults {
+        let mut command = stage.counted(options, samples());
+        command.arg(format!("fault-{}", fault.name)).arg("--no-check").env("DISPLAY", &screen.display);
+        let output = output(&mut command);
+        let said = text(&output.stderr);
+        if let Some(reason) = fault.missed {
+            assert_eq!(output.status.code(), Some(0), "{} is found by now\n{said}", fault.name);
+            assert!(said.contains(reason), "{said}");
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(1), "{}\n{said}", fault.name);
+        check(fault, driver, &stage.report(), &said);
+    }
+}
+
+fn check(fault: &Fault, driver: usize, report: &Report, said: &str) {
+    let (name, findings) = (fault.name, report.0["findings"].as_array().expect("a list"));
+    assert_eq!(findings.len(), fault.findings, "{name}: {:#}", report.0);
+    let (it, details) = (&findings[0], &findings[0]["details"]);
+    assert_eq!(it["code"], fault.codes[driver], "{it:#}");
+    assert_eq!(it["severity"], fault.severity, "{it:#}");
+    assert_eq!(fact(details, "command"), fault.function, "{it:#}");
+    assert_eq!(fact(details, "prior_command"), fault.prior, "{it:#}");
+    assert_eq!(details["objects"][0]["name"], fault.object, "{it:#}");
+    assert_eq!(details["fixes"][0]["is_verified"], fault.is_fix_verified, "{it:#}");
+    let fix = if fault.is_fix_verified { "Fix (verified): " } else { "Fix (not verified): " };
+    for part in fault.parts.iter().chain(&[fix]) {
+        assert!(said.contains(part), "{name}: no `{part}` in\n{said}");
+    }
+}
+
+fn fact<'a>(details: &'a Value, key: &str) -> &'a str {
+    let facts = details["facts"].as_array().expect("a list");
+    facts.iter().find(|it| it["key"] == key).and_then(|it| it["value"].as_str()).unwrap_or_default()
+}

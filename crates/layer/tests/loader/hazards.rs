@@ -1,0 +1,249 @@
+//! An application that fills a buffer, with and without hazards, and hears what the layer has to say about it.
+
+use std::ffi::{CStr, c_void};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::ThreadId;
+
+use ash::vk;
+
+use crate::world::{Setup, World};
+
+pub(crate) const DEBUG_UTILS: &CStr = c"VK_EXT_debug_utils";
+pub(crate) const CODE: &str = "SYNC-HAZARD-WRITE-AFTER-WRITE";
+pub(crate) const INLINE: &[(&CStr, &CStr)] = &[(c"sync", c"on")];
+pub(crate) const ASYNC: &[(&CStr, &CStr)] = &[(c"sync", c"on"), (c"sync_mode", c"async")];
+
+/// What a messenger was told.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Heard {
+    pub(crate) thread: ThreadId,
+    pub(crate) severity: vk::DebugUtilsMessageSeverityFlagsEXT,
+    pub(crate) ty: vk::DebugUtilsMessageTypeFlagsEXT,
+    pub(crate) name: String,
+    pub(crate) number: i32,
+    pub(crate) text: String,
+    pub(crate) objects: Vec<(vk::ObjectType, u64, Option<String>)>,
+}
+
+static HEARD: Mutex<Vec<Heard>> = Mutex::new(Vec::new());
+/// What messengers return.
+static ANSWER: AtomicU32 = AtomicU32::new(vk::FALSE);
+
+/// What was heard since the last time.
+pub(crate) fn take_heard() -> Vec<Heard> {
+    std::mem::take(&mut *HEARD.lock().expect("callbacks do not panic"))
+}
+
+/// From now on messengers want calls to be given up, or not.
+pub(crate) fn answer(gives_up: bool) {
+    ANSWER.store(u32::from(gives_up), Ordering::Relaxed);
+}
+
+pub(crate) unsafe extern "system" fn listen(
+    severity: vk::DebugUtilsMessageSeverityFlagsEXT,
+    ty: vk::DebugUtilsMessageTypeFlagsEXT,
+    data: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>,
+    _: *mut c_void,
+) -> vk::Bool32 {
+    // SAFETY: a callback is given valid data.
+    let data = unsafe { &*data };
+    let owned = |it: Option<&CStr>| it.map(|it| it.to_string_lossy().into_owned());
+    // SAFETY: as above.
+    let (name, text) = unsafe { (owned(data.message_id_name_as_c_str()), owned(data.message_as_c_str())) };
+    let Some(name) = name.filter(|it| it.starts_with("SYNC") || it.starts_with("LAVASCOPE-Device")) else {
+        return vk::FALSE;
+    };
+    let objects = match data.object_count {
+        0 => &[],
+        // SAFETY: as above.
+        count => unsafe { std::slice::from_raw_parts(data.p_objects, count as usize) },
+    };
+    // SAFETY: as above.
+    let object = |it: &vk::DebugUtilsObjectNameInfoEXT<'_>| unsafe {
+        (it.object_type, it.object_handle, owned(it.object_name_as_c_str()))
+    };
+    let heard = Heard {
+        thread: std::thread::current().id(),
+        severity,
+        ty,
+        name,
+        number: data.message_id_number,
+        text: text.unwrap_or_default(),
+        objects: objects.iter().map(object).collect(),
+    };
+    HEARD.lock().expect("callbacks do not panic").push(heard);
+    ANSWER.load(Ordering::Relaxed)
+}
+
+/// Errors of validation go to [`listen`].
+pub(crate) fn messenger_info() -> vk::DebugUtilsMessengerCreateInfoEXT<'static> {
+    use vk::DebugUtilsMessageSeverityFlagsEXT as Severity;
+    vk::DebugUtilsMessengerCreateInfoEXT::default()
+        .message_severity(Severity::ERROR | Severity::WARNING)
+        .message_type(vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION)
+        .pfn_user_callback(Some(listen))
+}
+
+/// An application with a buffer of 256 bytes and two command buffers.
+pub(crate) struct App {
+    pub(crate) world: World,
+    pub(crate) commands: [vk::CommandBuffer; 2],
+    pub(crate) buffer: vk::Buffer,
+    memory: vk::DeviceMemory,
+    pool: vk::CommandPool,
+    messenger: Option<(ash::ext::debug_utils::Instance, vk::DebugUtilsMessengerEXT)>,
+}
+
+impl App {
+    /// With a messenger.
+    pub(crate) fn new(entry: &ash::Entry, settings: &[(&CStr, &CStr)]) -> App {
+        App::of(entry, Setup { extensions: &[DEBUG_UTILS], settings, ..Setup::OFF })
+    }
+
+    /// With a messenger.
+    pub(crate) fn of(entry: &ash::Entry, setup: Setup<'_>) -> App {
+        let mut app = App::silent_of(entry, setup);
+        let functions = ash::ext::debug_utils::Instance::new(entry, &app.world.instance);
+        // SAFETY: the info is valid.
+        let made = unsafe { functions.create_debug_utils_messenger(&messenger_info(), None) }.expect("it is made");
+        app.messenger = Some((functions, made));
+        app
+    }
+
+    /// Without a messenger.
+    pub(crate) fn silent(entry: &ash::Entry, settings: &[(&CStr, &CStr)]) -> App {
+        App::silent_of(entry, Setup { extensions: &[DEBUG_UTILS], settings, ..Setup::OFF })
+    }
+
+    fn silent_of(entry: &ash::Entry, setup: Setup<'_>) -> App {
+        let world = setup.world(entry);
+        let (buffer, pool) = (world.create_buffer(), world.command_pool());
+        let commands = world.command_buffers(pool, 2);
+        let device = &world.device;
+        // SAFETY: valid usage, by this function as a whole.
+        let memory = unsafe {
+            let memory = device.allocate_memory(&vk::MemoryAllocateInfo::default().allocation_size(1024), None);
+            let memory = memory.expect("the null driver has memory");
+            device.bind_buffer_memory(buffer, memory, 0).expect("it can be bound");
+            memory
+        };
+        App { world, commands: [commands[0], commands[1]], buffer, memory, pool, messenger: None }
+    }
+
+    pub(crate) fn begin(&self, index: usize) {
+        let info = vk::CommandBufferBeginInfo::default().flags(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE);
+        // SAFETY: the command buffer is not in use.
+        unsafe { self.world.device.begin_command_buffer(self.commands[index], &info) }
+            .expect("the null driver records");
+    }
+
+    /// Fills 64 bytes.
+    pub(crate) fn fill(&self, index: usize, offset: u64, value: u32) {
+        // SAFETY: the command buffer is being recorded.
+        unsafe { self.world.device.cmd_fill_buffer(self.commands[index], self.buffer, offset, 64, value) };
+    }
+
+    /// Orders all that comes after all that came.
+    pub(crate) fn barrier(&self, index: usize) {
+        let all = vk::AccessFlags::MEMORY_READ | vk::AccessFlags::MEMORY_WRITE;
+        let barrier = vk::MemoryBarrier::default().src_access_mask(all).dst_access_mask(all);
+        let stages = vk::PipelineStageFlags::ALL_COMMANDS;
+        let flags = vk::DependencyFlags::empty();
+        // SAFETY: the command buffer is being recorded.
+        unsafe {
+            self.world.device.cmd_pipeline_barrier(self.commands[index], stages, stages, flags, &[barrier], &[], &[]);
+        }
+    }
+
+    pub(crate) fn end(&self, index: usize) {
+        // SAFETY: the command buffer is being recorded.
+        unsafe { self.world.device.end_command_buffer(self.commands[index]) }.expect("the null driver records");
+    }
+
+    /// Records fills, each with its offset and value.
+    pub(crate) fn record(&self, index: usize, fills: &[(u64, u32)]) {
+        self.begin(index);
+        fills.iter().for_each(|(offset, value)| self.fill(index, *offset, *value));
+        self.end(index);
+    }
+
+    pub(crate) fn submit(&self, index: usize) -> Result<(), vk::Result> {
+        self.submit_with(index, vk::Fence::null())
+    }
+
+    pub(crate) fn submit_with(&self, index: usize, fence: vk::Fence) -> Result<(), vk::Result> {
+        let buffers = [self.commands[index]];
+        let submit = vk::SubmitInfo::default().command_buffers(&buffers);
+        // SAFETY: the queue is the caller's alone for now, and the command buffer is recorded.
+        unsafe { self.world.device.queue_submit(self.world.queue, &[submit], fence) }
+    }
+
+    /// Submits work that waits for a value of a new timeline.
+    pub(crate) fn submit_after(&self, index: usize, value: u64) -> vk::Semaphore {
+        let mut timeline = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
+        let info = vk::SemaphoreCreateInfo::default().push_next(&mut timeline);
+        let (device, buffers, values) = (&self.world.device, [self.commands[index]], [value]);
+        // SAFETY: the info is valid, the queue is the caller's alone for now, and the command buffer is recorded.
+        unsafe {
+            let semaphore = device.create_semaphore(&info, None).expect("the null driver makes semaphores");
+            let (waits, stages) = ([semaphore], [vk::PipelineStageFlags::ALL_COMMANDS]);
+            let mut timeline = vk::TimelineSemaphoreSubmitInfo::default().wait_semaphore_values(&values);
+            let submit = vk::SubmitInfo::default().command_buffers(&buffers).push_next(&mut timeline);
+            let submit = submit.wait_semaphores(&waits).wait_dst_stage_mask(&stages);
+            let submitted = device.queue_submit(self.world.queue, &[submit], vk::Fence::null());
+            submitted.expect("the null driver submits");
+            semaphore
+        }
+    }
+
+    pub(crate) fn wait(&self) {
+        // SAFETY: the queue is the caller's alone for now.
+        unsafe { self.world.device.queue_wait_idle(self.world.queue) }.expect("the null driver waits");
+    }
+
+    /// Some word of the buffer. The null driver makes all memory visible, and executes fills if it is told so.
+    pub(crate) fn word(&self, offset: u64) -> u32 {
+        let device = &self.world.device;
+        // SAFETY: the memory is not mapped, and large enough.
+        unsafe {
+            let address = device.map_memory(self.memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty());
+            let value = address.expect("it can be mapped").byte_add(offset as usize).cast::<u32>().read();
+            device.unmap_memory(self.memory);
+            value
+        }
+    }
+
+    /// Names an object of the application.
+    pub(crate) fn name<T: vk::Handle>(&self, object: T, name: &CStr) {
+        let functions = ash::ext::debug_utils::Device::new(&self.world.instance, &self.world.device);
+        let info = vk::DebugUtilsObjectNameInfoEXT::default().object_handle(object).object_name(name);
+        // SAFETY: the info is valid.
+        unsafe { functions.set_debug_utils_object_name(&info) }.expect("a name can be given");
+    }
+
+    pub(crate) fn destroy_device(&self) {
+        // SAFETY: nothing of it is in use.
+        unsafe {
+            self.world.device.destroy_command_pool(self.pool, None);
+            self.world.device.destroy_buffer(self.buffer, None);
+            self.world.device.free_memory(self.memory, None);
+            self.world.device.destroy_device(None);
+        }
+    }
+
+    pub(crate) fn destroy_instance(&self) {
+        // SAFETY: nothing of it is in use.
+        unsafe {
+            if let Some((functions, messenger)) = &self.messenger {
+                functions.destroy_debug_utils_messenger(*messenger, None);
+            }
+            self.world.instance.destroy_instance(None);
+        }
+    }
+
+    pub(crate) fn destroy(&self) {
+        self.destroy_device();
+        self.destroy_instance();
+    }
+}

@@ -1,0 +1,198 @@
+//! Validation inside of the calls: a hazard is told in the call that makes it one, and a callback can give that up.
+
+use ash::vk;
+
+use crate::child::child;
+use crate::hazards::{App, CODE, INLINE, answer, take_heard};
+use crate::world::entry;
+
+/// The null driver executes fills.
+const EXECUTE: [(&str, &str); 1] = [("LAVASCOPE_NULL_EXECUTE", "transfer")];
+const REPORT: [(&str, &str); 1] = [("LAVASCOPE_REPORT", "{folder}/report")];
+
+#[test]
+fn a_hazard_inside_of_a_command_buffer_is_told_in_the_command() {
+    let name = "inline::a_hazard_inside_of_a_command_buffer_is_told_in_the_command";
+    let Some(outcome) = child(name, &[], || {
+        let entry = entry();
+        let app = App::new(&entry, INLINE);
+        app.begin(0);
+        app.fill(0, 0, 1);
+        assert_eq!(take_heard(), []);
+        app.fill(0, 32, 2);
+        let heard = take_heard();
+        let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
+        assert_eq!((it.thread, it.name.as_str()), (std::thread::current().id(), CODE));
+        assert!(it.text.starts_with("vkCmdFillBuffer(): WRITE_AFTER_WRITE hazard detected."), "{}", it.text);
+        assert!(it.text.contains("command 2 of VkCommandBuffer#0: vkCmdFillBuffer"), "{}", it.text);
+        assert!(it.text.contains("Fix (verified)") && !it.text.contains("submit"), "{}", it.text);
+        app.barrier(0);
+        app.fill(0, 32, 3);
+        app.end(0);
+        app.submit(0).expect("the null driver submits");
+        app.wait();
+        assert_eq!(take_heard(), [], "it was told");
+        app.destroy();
+    }) else {
+        return;
+    };
+    assert!(!outcome.stderr.contains("SYNC-HAZARD"), "what was heard is not logged: {}", outcome.stderr);
+}
+
+#[test]
+fn a_hazard_between_submissions_is_told_in_the_submit() {
+    child("inline::a_hazard_between_submissions_is_told_in_the_submit", &[], || {
+        let entry = entry();
+        let app = App::new(&entry, INLINE);
+        app.record(0, &[(0, 1)]);
+        app.record(1, &[(0, 2)]);
+        app.submit(0).expect("the null driver submits");
+        assert_eq!(take_heard(), []);
+        app.submit(1).expect("a callback that does not mind changes nothing");
+        let heard = take_heard();
+        let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
+        assert!(it.text.contains("submit 2 on VkQueue#0"), "{}", it.text);
+        app.destroy();
+    });
+}
+
+#[test]
+fn a_command_that_is_given_up_leaves_no_trace() {
+    child("inline::a_command_that_is_given_up_leaves_no_trace", &EXECUTE, || {
+        let entry = entry();
+        let app = App::new(&entry, INLINE);
+        app.begin(0);
+        app.fill(0, 0, 1);
+        answer(true);
+        app.fill(0, 32, 2);
+        assert_eq!(take_heard().len(), 1);
+        // It would conflict with what was given up, but not with what came before.
+        app.fill(0, 64, 3);
+        assert_eq!(take_heard(), []);
+        // And the command that was given up conflicts again, with the same.
+        app.fill(0, 32, 2);
+        let heard = take_heard();
+        assert_eq!(heard.len(), 2, "with both of the others: {heard:#?}");
+        assert!(heard[0].text.contains("command 3 of VkCommandBuffer#0"), "{}", heard[0].text);
+        app.end(0);
+        app.submit(0).expect("nothing is wrong with it");
+        app.wait();
+        assert_eq!(take_heard(), []);
+        assert_eq!([0, 32, 60, 64, 96].map(|it| app.word(it)), [1, 1, 1, 3, 3], "the driver never saw it");
+        answer(false);
+        app.destroy();
+    });
+}
+
+#[test]
+fn a_submission_that_is_given_up_leaves_no_trace() {
+    child("inline::a_submission_that_is_given_up_leaves_no_trace", &EXECUTE, || {
+        let entry = entry();
+        let app = App::new(&entry, INLINE);
+        app.record(0, &[(0, 1)]);
+        app.record(1, &[(32, 2)]);
+        app.submit(0).expect("the null driver submits");
+        answer(true);
+        assert_eq!(app.submit(1), Err(vk::Result::ERROR_VALIDATION_FAILED_EXT));
+        assert_eq!(take_heard().len(), 1);
+        assert_eq!([0, 60, 64].map(|it| app.word(it)), [1, 1, 0], "the driver never saw it");
+        // Conflicts with what was given up only.
+        app.record(0, &[(64, 3)]);
+        app.submit(0).expect("nothing is wrong with it");
+        assert_eq!(take_heard(), []);
+        // Conflicts with both of the others.
+        assert_eq!(app.submit(1), Err(vk::Result::ERROR_VALIDATION_FAILED_EXT));
+        let heard = take_heard();
+        assert_eq!(heard.len(), 2, "{heard:#?}");
+        app.wait();
+        app.submit(1).expect("after the wait nothing is wrong with it");
+        app.wait();
+        assert_eq!([0, 32, 64, 92, 96].map(|it| app.word(it)), [1, 2, 2, 2, 3]);
+        assert_eq!(take_heard(), []);
+        answer(false);
+        app.destroy();
+    });
+}
+
+#[test]
+fn work_that_waits_at_the_end_of_its_device_is_told_then() {
+    child("inline::work_that_waits_at_the_end_of_its_device_is_told_then", &[], || {
+        let entry = entry();
+        let app = App::new(&entry, INLINE);
+        app.record(0, &[(0, 1)]);
+        app.submit_after(0, 3);
+        app.submit(0).expect("the null driver submits");
+        assert_eq!(take_heard(), []);
+        app.destroy_device();
+        let heard = take_heard();
+        let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
+        assert_eq!(it.name, "SYNC-NEVER-EXECUTED");
+        assert!(it.text.contains("VkSemaphore#0 with the value 3"), "{}", it.text);
+        assert!(it.text.contains("One submission behind it waits with it"), "{}", it.text);
+        app.destroy_instance();
+        assert_eq!(take_heard(), []);
+    });
+}
+
+/// Who signals is told what the work did that waited.
+#[test]
+fn a_hazard_of_work_that_waited_is_told_in_the_signal() {
+    child("inline::a_hazard_of_work_that_waited_is_told_in_the_signal", &[], || {
+        let entry = entry();
+        let app = App::new(&entry, INLINE);
+        app.record(0, &[(0, 1)]);
+        app.record(1, &[(0, 2)]);
+        let semaphore = app.submit_after(0, 3);
+        app.submit(1).expect("the null driver submits");
+        assert_eq!(take_heard(), []);
+        let info = vk::SemaphoreSignalInfo::default().semaphore(semaphore).value(3);
+        // SAFETY: the info is valid.
+        unsafe { app.world.device.signal_semaphore(&info) }.expect("the null driver signals");
+        assert_eq!(take_heard().len(), 1);
+        app.destroy_device();
+        assert_eq!(take_heard(), []);
+        app.destroy_instance();
+    });
+}
+
+/// With nobody to ask, the log is told, and every call goes on.
+#[test]
+fn the_log_gives_nothing_up() {
+    let name = "inline::the_log_gives_nothing_up";
+    let Some(outcome) = child(name, &EXECUTE, || {
+        let entry = entry();
+        let app = App::silent(&entry, INLINE);
+        app.record(0, &[(0, 1), (32, 2)]);
+        app.submit(0).expect("the null driver submits");
+        app.submit(0).expect("the null driver submits");
+        app.wait();
+        assert_eq!([0, 32].map(|it| app.word(it)), [1, 2]);
+        app.destroy();
+    }) else {
+        return;
+    };
+    // Inside of the command buffer once, and between its two submissions.
+    for (function, count) in [("vkCmdFillBuffer", 1), ("vkQueueSubmit", 3)] {
+        let logged = format!("lavascope: error: [ {CODE} | MessageID = 0x5c0ec5d6 ] {function}()");
+        assert_eq!(outcome.stderr.matches(&logged).count(), count, "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn the_report_has_what_is_found_inline() {
+    let Some(outcome) = child("inline::the_report_has_what_is_found_inline", &REPORT, || {
+        let entry = entry();
+        let app = App::silent(&entry, INLINE);
+        app.record(0, &[(0, 1)]);
+        for _ in 0..101 {
+            app.submit(0).expect("the null driver submits");
+        }
+        println!("1 passed");
+        std::process::exit(0);
+    }) else {
+        return;
+    };
+    let counts: Vec<u64> = outcome.of_kind("finding").iter().filter_map(|it| it["count"].as_u64()).collect();
+    assert_eq!(counts.iter().sum::<u64>(), 100, "{counts:?}");
+    assert!(outcome.of_kind("bug").is_empty());
+}

@@ -1,0 +1,137 @@
+//! What of a command an access comes from. No rule looks at it: it is for messages.
+
+use lavascope_abi::desc::EnumDesc;
+use lavascope_abi::{DESCRIPTOR_TYPE_ENUM, IMAGE_LAYOUT_ENUM};
+
+/// A part of a command, in one word: programs have millions of accesses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Origin(u64);
+
+/// The same, to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The command as a whole, or nobody said.
+    Command,
+    /// An element of `pRegions`, `pRanges`, `pRects` or the like.
+    Region(u32),
+    /// What a shader accesses.
+    Descriptor(Descriptor),
+    /// An acceleration structure, by its buffer.
+    AccelerationStructure,
+}
+
+/// A descriptor that a shader accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Descriptor {
+    pub set: u32,
+    pub binding: u32,
+    pub element: u32,
+    /// `VkDescriptorType`.
+    pub ty: i32,
+    /// `VkImageLayout`, where it is one of an image.
+    pub layout: Option<i32>,
+}
+
+/// The lowest bits tell what it is.
+const KIND_BITS: u32 = 2;
+const REGION: u64 = 1;
+const DESCRIPTOR: u64 = 2;
+const STRUCTURE: u64 = 3;
+
+/// Bits of the parts of a descriptor, from the lowest.
+const BITS: [u32; 5] = [5, 20, 26, 5, 6];
+
+impl Origin {
+    pub const NONE: Origin = Origin(0);
+    pub const ACCELERATION_STRUCTURE: Origin = Origin(STRUCTURE);
+
+    pub const fn region(index: u32) -> Origin {
+        Origin(REGION | (index as u64) << KIND_BITS)
+    }
+
+    /// None where a number is too large to be kept.
+    pub fn descriptor(it: Descriptor) -> Origin {
+        let layout = it.layout.map_or(0, |it| place(&IMAGE_LAYOUT_ENUM, it) + 1);
+        let ty = place(&DESCRIPTOR_TYPE_ENUM, it.ty);
+        let parts = [it.set.into(), it.binding.into(), it.element.into(), ty, layout];
+        let mut word = DESCRIPTOR;
+        let mut at = KIND_BITS;
+        for (part, bits) in parts.into_iter().zip(BITS) {
+            if part >> bits != 0 {
+                return Origin::NONE;
+            }
+            word |= part << at;
+            at += bits;
+        }
+        Origin(word)
+    }
+
+    pub fn part(self) -> Part {
+        let rest = self.0 >> KIND_BITS;
+        match self.0 & ((1 << KIND_BITS) - 1) {
+            REGION => Part::Region(rest as u32),
+            DESCRIPTOR => Part::Descriptor(unpacked(rest)),
+            STRUCTURE => Part::AccelerationStructure,
+            _ => Part::Command,
+        }
+    }
+}
+
+fn unpacked(mut rest: u64) -> Descriptor {
+    let [set, binding, element, ty, layout] = BITS.map(|bits| {
+        let part = rest & ((1 << bits) - 1);
+        rest >>= bits;
+        part as u32
+    });
+    let value = |of: &EnumDesc, place: u32| of.values.get(place as usize).map_or(0, |it| it.0 as i32);
+    let layout = layout.checked_sub(1).map(|it| value(&IMAGE_LAYOUT_ENUM, it));
+    Descriptor { set, binding, element, ty: value(&DESCRIPTOR_TYPE_ENUM, ty), layout }
+}
+
+/// Values of extensions are large, their places in the list are not. What is not in the list is too large to be kept.
+fn place(of: &EnumDesc, value: i32) -> u64 {
+    let found = of.values.binary_search_by_key(&i64::from(value), |it| it.0);
+    found.map_or(u64::from(u32::MAX), |it| it as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_abi::{DescriptorType, ImageLayout};
+
+    use super::*;
+
+    #[test]
+    fn what_goes_in_comes_out() {
+        for index in [0, 1, 77, u32::MAX] {
+            assert_eq!(Origin::region(index).part(), Part::Region(index));
+        }
+        assert_eq!(Origin::default().part(), Part::Command);
+        assert_eq!(Origin::ACCELERATION_STRUCTURE.part(), Part::AccelerationStructure);
+        for (ty, _) in DESCRIPTOR_TYPE_ENUM.values {
+            for layout in IMAGE_LAYOUT_ENUM.values.iter().map(|it| Some(it.0 as i32)).chain([None]) {
+                let it = Descriptor { set: 3, binding: 1 << 19, element: (1 << 26) - 1, ty: *ty as i32, layout };
+                assert_eq!(Origin::descriptor(it).part(), Part::Descriptor(it));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_is_not_told() {
+        let it = Descriptor {
+            set: 0,
+            binding: 0,
+            element: 0,
+            ty: DescriptorType::STORAGE_BUFFER.0,
+            layout: Some(ImageLayout::GENERAL.0),
+        };
+        for it in [
+            Descriptor { set: 32, ..it },
+            Descriptor { binding: 1 << 20, ..it },
+            Descriptor { element: 1 << 26, ..it },
+            Descriptor { ty: -1, ..it },
+            Descriptor { layout: Some(123), ..it },
+        ] {
+            assert_eq!(Origin::descriptor(it), Origin::NONE, "{it:?}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Draws that read what may still be written.
+
+use ash::vk;
+
+use super::faults;
+use super::lab::{EXTENT, FORMAT, GREEN_WORD, Lab};
+use super::program::{Bound, DYNAMIC, Program, RENDERING, attachment, rendering};
+use crate::arguments::Options;
+use crate::common::{Buffer, Feature, GraphicsPipeline, Needs, Scope, scope, shader};
+use crate::failure::Failure;
+
+faults! {
+    vertex_buffer: "vertex-buffer", "a draw takes vertices that may still be written.",
+    index_buffer: "index-buffer", "a draw takes indices that may still be written.",
+    indirect: "draw-indirect", "a draw takes its parameters from a buffer that may still be written.",
+    indirect_count: "draw-indirect-count", "a draw takes the number of draws from a buffer that may still be written.",
+    uniform_buffer: "uniform-buffer", "a fragment shader reads a uniform buffer that may still be written.",
+    storage_buffer: "storage-buffer", "a fragment shader reads a storage buffer that a dispatch may still write.",
+    sampled_image: "sampled-image", "a fragment shader samples an image that may still be written.",
+    secondary_draw: "secondary-draw", "a draw of a secondary command buffer takes indices that the primary one writes.",
+}
+
+/// The words of a green color.
+const GREEN_FLOATS: [u32; 4] = [0, 0x3F80_0000, 0, 0x3F80_0000];
+/// The two triangles of the picture.
+const CORNERS: [f32; 12] = [-1.0, -1.0, 1.0, -1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0];
+const INDICES: [u32; 6] = [0, 1, 2, 3, 4, 5];
+
+/// Writes, then draws into an image that must be green in the end, without the barrier between them.
+fn picture(
+    lab: &Lab,
+    (from, to): (Scope, Scope),
+    write: impl FnOnce(vk::CommandBuffer),
+    draw: impl FnOnce(vk::CommandBuffer),
+) -> Result<(), Failure> {
+    let [canvas] = lab.texels(["canvas"])?;
+    lab.run_once("write and draw", |commands| {
+        write(commands);
+        lab.mend(commands, from, to);
+        let color = [attachment(&canvas, vk::AttachmentLoadOp::DONT_CARE)];
+        lab.render(commands, &color, || draw(commands));
+    })?;
+    lab.expect_texels(&canvas, scope::COLOR_WRITE, GREEN_WORD)
+}
+
+fn vertex_buffer(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &RENDERING)?;
+    let [vertices] = lab.words(["vertices"])?;
+    let binding = vk::VertexInputBindingDescription { binding: 0, stride: 8, input_rate: vk::VertexInputRate::VERTEX };
+    let format = vk::Format::R32G32_SFLOAT;
+    let pipeline = lab.graphics_pipeline(&GraphicsPipeline {
+        vertex: shader!("corner.vert"),
+        fragment: shader!("green.frag"),
+        layout: lab.pipeline_layout(&[], None)?,
+        bindings: &[binding],
+        attributes: &[vk::VertexInputAttributeDescription { location: 0, binding: 0, format, offset: 0 }],
+        target: DYNAMIC,
+    })?;
+    let write = |commands| lab.update(commands, &vertices, &CORNERS.map(f32::to_bits));
+    picture(&lab, (scope::COPY_WRITE, scope::VERTEX_READ), write, |commands| {
+        lab.set_area(commands, EXTENT);
+        // SAFETY: live objects, recorded by this thread (lifetime, owner).
+        unsafe {
+            lab.device.cmd_bind_pipeline(commands, vk::PipelineBindPoint::GRAPHICS, pipeline);
+            lab.device.cmd_bind_vertex_buffers(commands, 0, &[vertices.handle], &[0]);
+            lab.device.cmd_draw(commands, 6, 1, 0, 0);
+        }
+    })
+}
+
+fn draw_indexed(lab: &Lab, commands: vk::CommandBuffer, program: &Program, indices: &Buffer) {
+    program.bind(lab, commands, &[]);
+    // SAFETY: live objects, recorded by this thread (lifetime, owner).
+    unsafe {
+        lab.device.cmd_bind_index_buffer(commands, indices.handle, 0, vk::IndexType::UINT32);
+        lab.device.cmd_draw_indexed(commands, 6, 1, 0, 0, 0);
+    }
+}
+
+fn index_buffer(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &RENDERING)?;
+    let [indices] = lab.words(["indices"])?;
+    let program = Program::graphics(&lab, DYNAMIC, shader!("green.frag"), &[])?;
+    let write = |commands| lab.update(commands, &indices, &INDICES);
+    picture(&lab, (scope::COPY_WRITE, scope::INDEX_READ), write, |commands| {
+        draw_indexed(&lab, commands, &program, &indices);
+    })
+}
+
+fn indirect(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &RENDERING)?;
+    let [parameters] = lab.words(["parameters"])?;
+    let program = Program::graphics(&lab, DYNAMIC, shader!("green.frag"), &[])?;
+    let write = |commands| lab.update(commands, &parameters, &[6, 1, 0, 0]);
+    picture(&lab, (scope::COPY_WRITE, scope::INDIRECT_READ), write, |commands| {
+        program.bind(&lab, commands, &[]);
+        // SAFETY: live objects, recorded by this thread (lifetime, owner).
+        unsafe { lab.device.cmd_draw_indirect(commands, parameters.handle, 0, 1, 16) };
+    })
+}
+
+fn indirect_count(options: &Options) -> Result<(), Failure> {
+    let features = &[Feature::DynamicRendering, Feature::DrawIndirectCount];
+    let lab = Lab::new(options, &Needs { features, ..Needs::NOTHING })?;
+    let [parameters, count] = lab.words(["parameters", "count"])?;
+    let program = Program::graphics(&lab, DYNAMIC, shader!("green.frag"), &[])?;
+    let write = |commands| {
+        lab.update(commands, &parameters, &[6, 1, 0, 0]);
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::INDIRECT_READ);
+        lab.update(commands, &count, &[1]);
+    };
+    picture(&lab, (scope::COPY_WRITE, scope::INDIRECT_READ), write, |commands| {
+        program.bind(&lab, commands, &[]);
+        // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
+        unsafe { lab.device.cmd_draw_indirect_count(commands, parameters.handle, 0, count.handle, 0, 1, 16) };
+    })
+}
+
+fn uniform_buffer(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &RENDERING)?;
+    let [paint] = lab.words(["paint"])?;
+    let program = Program::graphics(&lab, DYNAMIC, shader!("uniform.frag"), &[Bound::Uniform(&paint)])?;
+    let write = |commands| lab.update(commands, &paint, &GREEN_FLOATS);
+    picture(&lab, (scope::COPY_WRITE, scope::UNIFORM_READ), write, |commands| program.draw(&lab, commands))
+}
+
+fn storage_buffer(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &RENDERING)?;
+    let [source, paint] = lab.words(["source", "paint"])?;
+    let buffers = [Bound::Storage(&[source]), Bound::Storage(&[paint])];
+    let double = Program::compute(&lab, shader!("double.comp"), &[], &buffers)?;
+    let program = Program::graphics(&lab, DYNAMIC, shader!("storage.frag"), &[Bound::Storage(&[paint])])?;
+    let write = |commands| {
+        lab.fill(commands, &source, 0);
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::COPY_WRITE);
+        // Doubled, each becomes the one of the color.
+        lab.update(commands, &source, &GREEN_FLOATS.map(|it| it / 2));
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
+        double.dispatch(&lab, commands);
+    };
+    picture(&lab, (scope::COMPUTE_WRITE, scope::FRAGMENT_READ), write, |commands| program.draw(&lab, commands))
+}
+
+fn sampled_image(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &RENDERING)?;
+    let [texture] = lab.texels(["texture"])?;
+    let program = Program::graphics(&lab, DYNAMIC, shader!("sampled.frag"), &[Bound::Sampled(&texture)])?;
+    let write = |commands| lab.clear(commands, &texture);
+    picture(&lab, (scope::COPY_WRITE, scope::FRAGMENT_READ), write, |commands| program.draw(&lab, commands))
+}
+
+fn secondary_draw(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &RENDERING)?;
+    let ([indices], [canvas]) = (lab.words(["indices"])?, lab.texels(["canvas"])?);
+    let program = Program::graphics(&lab, DYNAMIC, shader!("green.frag"), &[])?;
+    let formats = [FORMAT];
+    let mut inherited = vk::CommandBufferInheritanceRenderingInfo::default()
+        .color_attachment_formats(&formats)
+        .rasterization_samples(vk::SampleCountFlags::TYPE_1);
+    let inheritance = vk::CommandBufferInheritanceInfo::default().push_next(&mut inherited);
+    let secondary = lab.secondary("draw", &inheritance, |commands| draw_indexed(&lab, commands, &program, &indices))?;
+    lab.run_once("write and execute", |commands| {
+        lab.update(commands, &indices, &INDICES);
+        lab.mend(commands, scope::COPY_WRITE, scope::INDEX_READ);
+        let color = [attachment(&canvas, vk::AttachmentLoadOp::DONT_CARE)];
+        let contents = vk::RenderingFlags::CONTENTS_SECONDARY_COMMAND_BUFFERS;
+        lab.render_by(commands, &rendering().flags(contents).color_attachments(&color), || {
+            // SAFETY: recorded by this thread (owner).
+            unsafe { lab.device.cmd_execute_commands(commands, &[secondary]) };
+        });
+    })?;
+    lab.expect_texels(&canvas, scope::COLOR_WRITE, GREEN_WORD)
+}

@@ -1,0 +1,98 @@
+//! The host reads and writes memory that the device may still use.
+
+use ash::vk;
+
+use super::faults;
+use super::lab::{Lab, SIZE, WORDS};
+use crate::arguments::Options;
+use crate::common::{Buffer, Needs, Place, scope};
+use crate::failure::Failure;
+
+faults! {
+    fence: "fence", "the host reads a buffer before it has waited for the fence of the copy into it.",
+    write: "host-write", "the host overwrites a buffer that a submitted copy may still read.",
+    barrier: "host-barrier", "the host reads a buffer after its fence, but no barrier made it visible to the host.",
+}
+
+fn host_buffer(lab: &Lab, name: &str) -> Result<Buffer, Failure> {
+    let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+    lab.buffer(name, SIZE, usage, Place::Host)
+}
+
+/// Maps a buffer, lets the host use it, and tells the device as if the memory were not coherent.
+fn mapped<T>(lab: &Lab, buffer: &Buffer, what: impl FnOnce(*mut u32) -> T, access: Access) -> Result<T, Failure> {
+    let range = [vk::MappedMemoryRange::default().memory(buffer.memory).size(vk::WHOLE_SIZE)];
+    // SAFETY: the memory is the buffer's own and is not mapped (lifetime, owner).
+    unsafe {
+        let address = lab.device.map_memory(buffer.memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty())?;
+        if access == Access::Read {
+            lab.device.invalidate_mapped_memory_ranges(&range)?;
+        }
+        let result = what(address.cast());
+        if access == Access::Write {
+            lab.device.flush_mapped_memory_ranges(&range)?;
+        }
+        lab.device.unmap_memory(buffer.memory);
+        Ok(result)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
+}
+
+fn read(lab: &Lab, buffer: &Buffer) -> Result<Vec<u32>, Failure> {
+    // SAFETY: the mapping has as many words; with the fault any of them is fine.
+    let words = |from: *mut u32| (0..WORDS).map(|at| unsafe { from.add(at).read_volatile() }).collect();
+    mapped(lab, buffer, words, Access::Read)
+}
+
+fn overwrite(lab: &Lab, buffer: &Buffer, value: u32) -> Result<(), Failure> {
+    // SAFETY: as for reading.
+    let words = |to: *mut u32| (0..WORDS).for_each(|at| unsafe { to.add(at).write_volatile(value) });
+    mapped(lab, buffer, words, Access::Write)
+}
+
+fn fence(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &Needs::NOTHING)?;
+    let result = host_buffer(&lab, "result")?;
+    let commands = lab.recorded(lab.main, "fill for the host", |commands| {
+        lab.fill(commands, &result, 7);
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::HOST_READ);
+    })?;
+    let fence = lab.fence(vk::FenceCreateFlags::empty())?;
+    lab.submit(lab.main, &vk::SubmitInfo::default().command_buffers(&[commands]), fence)?;
+    if lab.is_mended() {
+        lab.wait(fence)?;
+    }
+    let words = read(&lab, &result)?;
+    lab.wait(fence)?;
+    lab.expect_words(&words, &[7; WORDS])
+}
+
+fn write(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &Needs::NOTHING)?;
+    let (upload, [target]) = (host_buffer(&lab, "upload")?, lab.words(["target"])?);
+    overwrite(&lab, &upload, 7)?;
+    let commands = lab.recorded(lab.main, "copy", |commands| lab.copy_buffer(commands, &upload, &target))?;
+    let fence = lab.fence(vk::FenceCreateFlags::empty())?;
+    lab.submit(lab.main, &vk::SubmitInfo::default().command_buffers(&[commands]), fence)?;
+    if lab.is_mended() {
+        lab.wait(fence)?;
+    }
+    overwrite(&lab, &upload, 8)?;
+    lab.wait(fence)?;
+    lab.expect(&target, scope::COPY_WRITE, &[7; WORDS])
+}
+
+fn barrier(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &Needs::NOTHING)?;
+    let result = host_buffer(&lab, "result")?;
+    lab.run_once("fill for the host", |commands| {
+        lab.fill(commands, &result, 7);
+        lab.mend(commands, scope::COPY_WRITE, scope::HOST_READ);
+    })?;
+    lab.expect_words(&read(&lab, &result)?, &[7; WORDS])
+}

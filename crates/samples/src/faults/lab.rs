@@ -1,0 +1,191 @@
+//! What planted faults have in common: a device, resources of one size, and what is left out by the fault.
+//!
+//! A buffer has as many words as an image has texels. Images are in the layout `GENERAL` and ready for any use, so
+//! that a fault is about nothing but the order of commands.
+
+use std::ops::Deref;
+
+use ash::vk;
+
+use crate::arguments::{Fault, Options};
+use crate::common::{Buffer, Gpu, Image, Needs, Place, Scope, image_info, scope};
+use crate::failure::Failure;
+
+pub(super) const SIDE: u32 = 16;
+pub(super) const WORDS: usize = (SIDE * SIDE) as usize;
+pub(super) const SIZE: u64 = WORDS as u64 * 4;
+pub(super) const EXTENT: vk::Extent2D = vk::Extent2D { width: SIDE, height: SIDE };
+pub(super) const FORMAT: vk::Format = vk::Format::R8G8B8A8_UNORM;
+pub(super) const LAYOUT: vk::ImageLayout = vk::ImageLayout::GENERAL;
+/// A color, and the word that it is in memory.
+pub(super) const GREEN: vk::ClearColorValue = vk::ClearColorValue { float32: [0.0, 1.0, 0.0, 1.0] };
+pub(super) const GREEN_WORD: u32 = 0xFF00_FF00;
+
+/// A device on which a fault is planted, or mended.
+pub(super) struct Lab<'a> {
+    gpu: Gpu,
+    options: &'a Options,
+}
+
+impl Deref for Lab<'_> {
+    type Target = Gpu;
+
+    fn deref(&self) -> &Gpu {
+        &self.gpu
+    }
+}
+
+impl<'a> Lab<'a> {
+    pub(super) fn new(options: &'a Options, needs: &Needs) -> Result<Lab<'a>, Failure> {
+        Ok(Lab::of(Gpu::new(needs)?, options))
+    }
+
+    pub(super) fn of(gpu: Gpu, options: &'a Options) -> Lab<'a> {
+        Lab { gpu, options }
+    }
+
+    /// With a second queue that is not the main one.
+    pub(super) fn with_two_queues(options: &'a Options) -> Result<Lab<'a>, Failure> {
+        let lab = Lab::new(options, &Needs { second_queue: true, ..Needs::NOTHING })?;
+        match lab.main == lab.second {
+            true => Err(Failure::Lacks("the device has one queue only".to_owned())),
+            false => Ok(lab),
+        }
+    }
+
+    /// One or the other, as the user wishes.
+    pub(super) fn choose<T>(&self, planted: T, mended: T) -> T {
+        match self.options.fault {
+            Fault::Planted => planted,
+            Fault::Mended => mended,
+        }
+    }
+
+    pub(super) fn is_mended(&self) -> bool {
+        self.choose(false, true)
+    }
+
+    /// The barrier that the fault leaves out.
+    pub(super) fn mend(&self, commands: vk::CommandBuffer, from: Scope, to: Scope) {
+        if self.is_mended() {
+            self.memory_barrier(commands, from, to);
+        }
+    }
+
+    /// Buffers for any use.
+    pub(super) fn words<const N: usize>(&self, names: [&str; N]) -> Result<[Buffer; N], Failure> {
+        let made = names.iter().map(|it| self.buffer(it, SIZE, any_buffer(), Place::Device));
+        let made = made.collect::<Result<Vec<_>, _>>()?;
+        Ok(std::array::from_fn(|at| made[at]))
+    }
+
+    /// Color images for any use.
+    pub(super) fn texels<const N: usize>(&self, names: [&str; N]) -> Result<[Image; N], Failure> {
+        let info = image_info(FORMAT, EXTENT).usage(any_image());
+        let made = names.iter().map(|it| self.texels_of(it, &info)).collect::<Result<Vec<_>, _>>()?;
+        Ok(std::array::from_fn(|at| made[at]))
+    }
+
+    pub(super) fn depths(&self, name: &str) -> Result<Image, Failure> {
+        let usage = transfers() | vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT;
+        self.texels_of(name, &image_info(vk::Format::D32_SFLOAT, EXTENT).usage(usage))
+    }
+
+    pub(super) fn multisampled(&self, name: &str) -> Result<Image, Failure> {
+        let usage = transfers() | vk::ImageUsageFlags::COLOR_ATTACHMENT;
+        let info = image_info(FORMAT, EXTENT).usage(usage).samples(vk::SampleCountFlags::TYPE_4);
+        self.texels_of(name, &info)
+    }
+
+    /// An image that is ready for any use.
+    pub(super) fn texels_of(&self, name: &str, info: &vk::ImageCreateInfo) -> Result<Image, Failure> {
+        let image = self.image_of(name, info)?;
+        self.run_once("prepare", |commands| self.prepare(commands, &image))?;
+        Ok(image)
+    }
+
+    pub(super) fn prepare(&self, commands: vk::CommandBuffer, image: &Image) {
+        let fresh = (scope::NOTHING, vk::ImageLayout::UNDEFINED);
+        self.image_barrier(commands, image, fresh, (scope::ALL, LAYOUT));
+    }
+
+    pub(super) fn fill(&self, commands: vk::CommandBuffer, buffer: &Buffer, value: u32) {
+        self.fill_buffer(commands, buffer, (0, SIZE), value);
+    }
+
+    /// Writes words to the beginning of a buffer.
+    pub(super) fn update(&self, commands: vk::CommandBuffer, buffer: &Buffer, words: &[u32]) {
+        let bytes: Vec<u8> = words.iter().flat_map(|it| it.to_ne_bytes()).collect();
+        // SAFETY: live objects, recorded by this thread (lifetime, owner).
+        unsafe { self.device.cmd_update_buffer(commands, buffer.handle, 0, &bytes) };
+    }
+
+    pub(super) fn clear(&self, commands: vk::CommandBuffer, image: &Image) {
+        // SAFETY: as for `update`.
+        unsafe { self.device.cmd_clear_color_image(commands, image.handle, LAYOUT, &GREEN, &[image.range()]) };
+    }
+
+    /// Copies the texels of the first level to a buffer.
+    pub(super) fn read_texels(&self, commands: vk::CommandBuffer, image: &Image, target: &Buffer) {
+        let region = [image.region(0, 0)];
+        // SAFETY: as for `update`.
+        unsafe { self.device.cmd_copy_image_to_buffer(commands, image.handle, LAYOUT, target.handle, &region) };
+    }
+
+    pub(super) fn write_texels(&self, commands: vk::CommandBuffer, source: &Buffer, image: &Image) {
+        let region = [image.region(0, 0)];
+        // SAFETY: as for `update`.
+        unsafe { self.device.cmd_copy_buffer_to_image(commands, source.handle, image.handle, LAYOUT, &region) };
+    }
+
+    /// Compares all of a buffer that was written in scope `from`; with the fault nothing is defined.
+    pub(super) fn expect(&self, buffer: &Buffer, from: Scope, want: &[u32]) -> Result<(), Failure> {
+        match self.is_mended() {
+            true => self.options.check.words("the result", &self.download(buffer, from)?, want),
+            false => Ok(()),
+        }
+    }
+
+    /// Compares the texels of the first level, which are all alike.
+    pub(super) fn expect_texels(&self, image: &Image, from: Scope, want: u32) -> Result<(), Failure> {
+        if !self.is_mended() {
+            return Ok(());
+        }
+        let [copy] = self.words(["copy"])?;
+        self.run_once("read the texels", |commands| {
+            self.memory_barrier(commands, from, scope::COPY_READ);
+            self.read_texels(commands, image, &copy);
+        })?;
+        self.expect(&copy, scope::COPY_WRITE, &[want; WORDS])
+    }
+
+    /// Compares a value of the host.
+    pub(super) fn expect_words(&self, got: &[u32], want: &[u32]) -> Result<(), Failure> {
+        match self.is_mended() {
+            true => self.options.check.words("the result", got, want),
+            false => Ok(()),
+        }
+    }
+}
+
+fn any_buffer() -> vk::BufferUsageFlags {
+    vk::BufferUsageFlags::TRANSFER_SRC
+        | vk::BufferUsageFlags::TRANSFER_DST
+        | vk::BufferUsageFlags::UNIFORM_BUFFER
+        | vk::BufferUsageFlags::STORAGE_BUFFER
+        | vk::BufferUsageFlags::VERTEX_BUFFER
+        | vk::BufferUsageFlags::INDEX_BUFFER
+        | vk::BufferUsageFlags::INDIRECT_BUFFER
+}
+
+fn transfers() -> vk::ImageUsageFlags {
+    vk::ImageUsageFlags::TRANSFER_SRC | vk::ImageUsageFlags::TRANSFER_DST
+}
+
+pub(super) fn any_image() -> vk::ImageUsageFlags {
+    transfers()
+        | vk::ImageUsageFlags::SAMPLED
+        | vk::ImageUsageFlags::STORAGE
+        | vk::ImageUsageFlags::COLOR_ATTACHMENT
+        | vk::ImageUsageFlags::INPUT_ATTACHMENT
+}

@@ -1,0 +1,78 @@
+//! An image is shown before it is drawn, or drawn while it is still shown.
+
+use ash::vk;
+
+use super::faults;
+use super::lab::{GREEN, Lab};
+use crate::arguments::Options;
+use crate::common::{Buffer, Image, Place, Scope, Screen, Window, scope};
+use crate::failure::Failure;
+
+faults! {
+    present: "present", "an image is presented while it may still be drawn.",
+    acquire: "acquire", "an image is cleared before the submission waits for its acquire: it may still be shown.",
+}
+
+const TARGET: vk::ImageLayout = vk::ImageLayout::TRANSFER_DST_OPTIMAL;
+const SOURCE: vk::ImageLayout = vk::ImageLayout::TRANSFER_SRC_OPTIMAL;
+/// The stage of the semaphore's wait, so that the change of layout happens after it.
+const ACQUIRED: Scope = Scope { stages: vk::PipelineStageFlags::TRANSFER, access: vk::AccessFlags::empty() };
+
+/// Which of the two waits there are.
+struct Waits {
+    /// The stages that wait for the acquire.
+    stages: vk::PipelineStageFlags,
+    /// How many semaphores the presentation waits for.
+    drawn: usize,
+}
+
+fn present(options: &Options) -> Result<(), Failure> {
+    show(options, |lab| Waits { stages: ACQUIRED.stages, drawn: lab.choose(0, 1) })
+}
+
+fn acquire(options: &Options) -> Result<(), Failure> {
+    let late = vk::PipelineStageFlags::COLOR_ATTACHMENT_OUTPUT;
+    show(options, |lab| Waits { stages: lab.choose(late, ACQUIRED.stages), drawn: 1 })
+}
+
+/// Acquires, clears, copies and presents one image.
+fn show(options: &Options, waits: impl FnOnce(&Lab) -> Waits) -> Result<(), Failure> {
+    let window = Window::if_needed()?;
+    let lab = Lab::of(Screen::gpu(window.as_ref())?, options);
+    let screen = Screen::new(&lab, window.as_ref())?;
+    if !screen.is_readable {
+        return Err(Failure::Lacks("the surface has images that cannot be copied".to_owned()));
+    }
+    let (acquired, fence) = ([lab.semaphore("acquired")?], lab.fence(vk::FenceCreateFlags::empty())?);
+    // SAFETY: a new semaphore, and this thread owns the swapchain (owner).
+    let (index, _) =
+        unsafe { screen.swapchains.acquire_next_image(screen.swapchain, u64::MAX, acquired[0], vk::Fence::null())? };
+    let (image, waits) = (screen.images[index as usize], waits(&lab));
+    let size = u64::from(image.extent.width * image.extent.height * 4);
+    let copy = lab.buffer("copy", size, vk::BufferUsageFlags::TRANSFER_DST, Place::Host)?;
+    let commands = [lab.recorded(lab.main, "frame", |commands| clear(&lab, commands, &image, &copy))?];
+    let drawn = &screen.drawn[index as usize..][..waits.drawn];
+    let submit = vk::SubmitInfo::default().command_buffers(&commands).signal_semaphores(drawn);
+    let submit = submit.wait_semaphores(&acquired).wait_dst_stage_mask(std::slice::from_ref(&waits.stages));
+    lab.submit(lab.main, &submit, fence)?;
+    let (swapchains, indices) = ([screen.swapchain], [index]);
+    let present = vk::PresentInfoKHR::default().wait_semaphores(drawn).swapchains(&swapchains);
+    // SAFETY: the image was acquired, and this thread owns the queue (owner).
+    unsafe { screen.swapchains.queue_present(lab.main.handle, &present.image_indices(&indices)) }?;
+    lab.wait(fence)?;
+    let words = lab.read(&copy)?;
+    lab.expect_words(&words, &vec![screen.texel([0, 255, 0, 255]); words.len()])
+}
+
+fn clear(lab: &Lab, commands: vk::CommandBuffer, image: &Image, copy: &Buffer) {
+    lab.image_barrier(commands, image, (ACQUIRED, vk::ImageLayout::UNDEFINED), (scope::COPY_WRITE, TARGET));
+    // SAFETY: live objects, recorded by this thread (lifetime, owner), here and below.
+    unsafe { lab.device.cmd_clear_color_image(commands, image.handle, TARGET, &GREEN, &[image.range()]) };
+    lab.image_barrier(commands, image, (scope::COPY_WRITE, TARGET), (scope::COPY_READ, SOURCE));
+    let region = [image.region(0, 0)];
+    // SAFETY: as above.
+    unsafe { lab.device.cmd_copy_image_to_buffer(commands, image.handle, SOURCE, copy.handle, &region) };
+    lab.buffer_barrier(commands, copy, scope::COPY_WRITE, scope::HOST_READ);
+    let shown = (scope::PRESENTED, vk::ImageLayout::PRESENT_SRC_KHR);
+    lab.image_barrier(commands, image, (scope::COPY_READ, SOURCE), shown);
+}

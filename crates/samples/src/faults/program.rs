@@ -1,0 +1,172 @@
+//! Pipelines with one descriptor set, and rendering into images.
+
+use ash::vk;
+
+use super::lab::{EXTENT, FORMAT, GREEN, LAYOUT, Lab, WORDS};
+use crate::common::{Buffer, Feature, GraphicsPipeline, Image, Needs, Shader, Target, binding_of, shader};
+use crate::failure::Failure;
+
+/// What dynamic rendering needs.
+pub(super) const RENDERING: Needs = Needs { features: &[Feature::DynamicRendering], ..Needs::NOTHING };
+/// Dynamic rendering into one image.
+pub(super) const DYNAMIC: Target = Target::Format(FORMAT);
+/// Fills the picture without a vertex buffer, by the numbers 0 to 5 of its vertices.
+pub(super) const SCREEN: Shader = shader!("screen.vert");
+
+/// What a binding has, the first at binding 0.
+pub(super) enum Bound<'a> {
+    Uniform(&'a Buffer),
+    /// An array of buffers.
+    Storage(&'a [Buffer]),
+    /// A buffer whose offset is told when the set is bound.
+    Dynamic(&'a Buffer, vk::DeviceSize),
+    Sampled(&'a Image),
+    Texels(&'a Image),
+}
+
+impl Bound<'_> {
+    fn kind(&self) -> vk::DescriptorType {
+        match self {
+            Bound::Uniform(_) => vk::DescriptorType::UNIFORM_BUFFER,
+            Bound::Storage(_) => vk::DescriptorType::STORAGE_BUFFER,
+            Bound::Dynamic(..) => vk::DescriptorType::STORAGE_BUFFER_DYNAMIC,
+            Bound::Sampled(_) => vk::DescriptorType::COMBINED_IMAGE_SAMPLER,
+            Bound::Texels(_) => vk::DescriptorType::STORAGE_IMAGE,
+        }
+    }
+
+    fn count(&self) -> u32 {
+        if let Bound::Storage(buffers) = self { buffers.len() as u32 } else { 1 }
+    }
+}
+
+/// A pipeline and what its shaders use.
+pub(super) struct Program {
+    pipeline: vk::Pipeline,
+    layout: vk::PipelineLayout,
+    set: vk::DescriptorSet,
+    bind_point: vk::PipelineBindPoint,
+}
+
+impl Program {
+    /// The constants specialize the shader.
+    pub(super) fn compute(lab: &Lab, shader: Shader, constants: &[u32], bound: &[Bound]) -> Result<Program, Failure> {
+        let (layout, set) = describe(lab, bound)?;
+        let pipeline = lab.compute_pipeline(shader, layout, constants)?;
+        Ok(Program { pipeline, layout, set, bind_point: vk::PipelineBindPoint::COMPUTE })
+    }
+
+    pub(super) fn graphics(lab: &Lab, target: Target, fragment: Shader, bound: &[Bound]) -> Result<Program, Failure> {
+        Program::of_shaders(lab, target, (SCREEN, fragment), bound)
+    }
+
+    pub(super) fn of_shaders(
+        lab: &Lab,
+        target: Target,
+        (vertex, fragment): (Shader, Shader),
+        bound: &[Bound],
+    ) -> Result<Program, Failure> {
+        let (layout, set) = describe(lab, bound)?;
+        let (bindings, attributes) = (&[], &[]);
+        let pipeline = GraphicsPipeline { vertex, fragment, layout, bindings, attributes, target };
+        let pipeline = lab.graphics_pipeline(&pipeline)?;
+        Ok(Program { pipeline, layout, set, bind_point: vk::PipelineBindPoint::GRAPHICS })
+    }
+
+    /// Binds pipeline and set; the offsets are for dynamic buffers.
+    pub(super) fn bind(&self, lab: &Lab, commands: vk::CommandBuffer, offsets: &[u32]) {
+        if self.bind_point == vk::PipelineBindPoint::GRAPHICS {
+            lab.set_area(commands, EXTENT);
+        }
+        // SAFETY: live objects, recorded by this thread (lifetime, owner).
+        unsafe {
+            lab.device.cmd_bind_pipeline(commands, self.bind_point, self.pipeline);
+            lab.device.cmd_bind_descriptor_sets(commands, self.bind_point, self.layout, 0, &[self.set], offsets);
+        }
+    }
+
+    /// One invocation per word, in groups of 64.
+    pub(super) fn dispatch(&self, lab: &Lab, commands: vk::CommandBuffer) {
+        self.bind(lab, commands, &[]);
+        // SAFETY: as for binding.
+        unsafe { lab.device.cmd_dispatch(commands, WORDS as u32 / 64, 1, 1) };
+    }
+
+    /// Draws the whole picture.
+    pub(super) fn draw(&self, lab: &Lab, commands: vk::CommandBuffer) {
+        self.bind(lab, commands, &[]);
+        // SAFETY: as for binding, inside of rendering.
+        unsafe { lab.device.cmd_draw(commands, 6, 1, 0, 0) };
+    }
+}
+
+fn describe(lab: &Lab, bound: &[Bound]) -> Result<(vk::PipelineLayout, vk::DescriptorSet), Failure> {
+    let binding = |(at, it): (u32, &Bound)| binding_of(at, it.kind(), it.count(), vk::ShaderStageFlags::ALL);
+    let bindings: Vec<_> = (0..).zip(bound).map(binding).collect();
+    let set_layout = lab.set_layout_of(&vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings))?;
+    // A pool cannot be empty.
+    let one = (vk::DescriptorType::STORAGE_BUFFER, 1);
+    let sizes: Vec<_> = bound.iter().map(|it| (it.kind(), it.count())).chain([one]).collect();
+    let set = lab.descriptor_set(lab.descriptor_pool(1, &sizes)?, set_layout)?;
+    for (at, it) in (0..).zip(bound) {
+        write(lab, set, at, it)?;
+    }
+    Ok((lab.pipeline_layout(&[set_layout], None)?, set))
+}
+
+fn write(lab: &Lab, set: vk::DescriptorSet, at: u32, it: &Bound) -> Result<(), Failure> {
+    let image = |image: &Image| vk::DescriptorImageInfo::default().image_view(image.view).image_layout(LAYOUT);
+    match it {
+        Bound::Uniform(buffer) => lab.write_buffers(set, (at, 0), it.kind(), &[**buffer]),
+        Bound::Storage(buffers) => lab.write_buffers(set, (at, 0), it.kind(), buffers),
+        Bound::Dynamic(buffer, size) => {
+            let info = [vk::DescriptorBufferInfo { range: *size, ..buffer.descriptor() }];
+            let write = vk::WriteDescriptorSet::default().dst_set(set).dst_binding(at).descriptor_type(it.kind());
+            lab.write_descriptors(&[write.buffer_info(&info)]);
+        }
+        Bound::Sampled(source) => {
+            // SAFETY: the structure lives until the call returns.
+            let sampler = unsafe { lab.device.create_sampler(&vk::SamplerCreateInfo::default(), None) }?;
+            lab.write_image(set, at, it.kind(), image(source).sampler(lab.keep(sampler)));
+        }
+        Bound::Texels(source) => lab.write_image(set, at, it.kind(), image(source)),
+    }
+    Ok(())
+}
+
+impl Lab<'_> {
+    /// Renders into color attachments.
+    pub(super) fn render(
+        &self,
+        commands: vk::CommandBuffer,
+        colors: &[vk::RenderingAttachmentInfo],
+        record: impl FnOnce(),
+    ) {
+        self.render_by(commands, &rendering().color_attachments(colors), record);
+    }
+
+    pub(super) fn render_by(&self, commands: vk::CommandBuffer, info: &vk::RenderingInfo, record: impl FnOnce()) {
+        // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
+        unsafe { self.device.cmd_begin_rendering(commands, info) };
+        record();
+        // SAFETY: as above, and rendering has begun.
+        unsafe { self.device.cmd_end_rendering(commands) };
+    }
+}
+
+/// The whole picture.
+pub(super) fn rendering() -> vk::RenderingInfo<'static> {
+    vk::RenderingInfo::default()
+        .render_area(vk::Rect2D { offset: vk::Offset2D::default(), extent: EXTENT })
+        .layer_count(1)
+}
+
+/// An attachment that is stored; it is cleared to green where it is cleared.
+pub(super) fn attachment(image: &Image, load_op: vk::AttachmentLoadOp) -> vk::RenderingAttachmentInfo<'static> {
+    vk::RenderingAttachmentInfo::default()
+        .image_view(image.view)
+        .image_layout(LAYOUT)
+        .load_op(load_op)
+        .store_op(vk::AttachmentStoreOp::STORE)
+        .clear_value(vk::ClearValue { color: GREEN })
+}

@@ -1,0 +1,213 @@
+//! Acceleration structures: built from what may still be written, copied and traced while they may still be built.
+
+use ash::{khr, vk};
+
+use super::faults;
+use super::lab::Lab;
+use crate::arguments::Options;
+use crate::common::{Buffer, Feature, Needs, Place, Scope, scope, shader, words_of_bytes};
+use crate::failure::Failure;
+
+faults! {
+    input: "build-input", "an acceleration structure is built from boxes that may still be written.",
+    copied: "acceleration-structure", "an acceleration structure is copied while it may still be built.",
+    traced: "trace-rays", "rays are traced in a scene that may still be built.",
+}
+
+/// More than what any of these structures needs.
+const SIZE: u64 = 1 << 16;
+const BUILT: Scope = Scope {
+    stages: vk::PipelineStageFlags::ACCELERATION_STRUCTURE_BUILD_KHR,
+    access: vk::AccessFlags::ACCELERATION_STRUCTURE_WRITE_KHR,
+};
+const READ: vk::AccessFlags = vk::AccessFlags::ACCELERATION_STRUCTURE_READ_KHR;
+const BOX: [u32; 6] = [0; 6];
+
+/// Buffers and functions for building.
+struct Builder<'a> {
+    lab: &'a Lab<'a>,
+    structures: khr::acceleration_structure::Device,
+    boxes: Buffer,
+    scratch: Buffer,
+}
+
+impl<'a> Builder<'a> {
+    fn new(lab: &'a Lab) -> Result<Builder<'a>, Failure> {
+        let input = vk::BufferUsageFlags::ACCELERATION_STRUCTURE_BUILD_INPUT_READ_ONLY_KHR;
+        Ok(Builder {
+            lab,
+            structures: khr::acceleration_structure::Device::new(&lab.instance.handle, &lab.device),
+            boxes: buffer(lab, "boxes", input | vk::BufferUsageFlags::TRANSFER_DST, Place::Device)?,
+            scratch: buffer(lab, "scratch", vk::BufferUsageFlags::STORAGE_BUFFER, Place::Device)?,
+        })
+    }
+
+    /// A structure in a buffer of its own, which has its name.
+    fn structure(&self, name: &str, ty: Type) -> Result<Structure<'_>, Failure> {
+        let storage = buffer(self.lab, name, vk::BufferUsageFlags::ACCELERATION_STRUCTURE_STORAGE_KHR, Place::Device)?;
+        let info = vk::AccelerationStructureCreateInfoKHR::default().buffer(storage.handle).size(SIZE / 2).ty(ty);
+        // SAFETY: `info` lives until the call returns, and the feature is enabled (lifetime, feature).
+        let handle = unsafe { self.structures.create_acceleration_structure(&info, None) }?;
+        Ok(Structure { handle, builder: self })
+    }
+
+    /// Builds a structure of a box, or of no instance.
+    fn build(&self, commands: vk::CommandBuffer, target: &Structure, ty: Type) {
+        let data = vk::DeviceOrHostAddressConstKHR { device_address: address(self.lab, &self.boxes) };
+        let boxes = vk::AccelerationStructureGeometryAabbsDataKHR::default().stride(24).data(data);
+        let instances = vk::AccelerationStructureGeometryInstancesDataKHR::default().data(data);
+        let (kind, geometry, primitive_count) = match ty {
+            Type::TOP_LEVEL => {
+                let geometry = vk::AccelerationStructureGeometryDataKHR { instances };
+                (vk::GeometryTypeKHR::INSTANCES, geometry, 0)
+            }
+            _ => (vk::GeometryTypeKHR::AABBS, vk::AccelerationStructureGeometryDataKHR { aabbs: boxes }, 1),
+        };
+        let geometries = [vk::AccelerationStructureGeometryKHR::default().geometry_type(kind).geometry(geometry)];
+        let scratch = vk::DeviceOrHostAddressKHR { device_address: address(self.lab, &self.scratch) };
+        let info = vk::AccelerationStructureBuildGeometryInfoKHR::default()
+            .ty(ty)
+            .geometries(&geometries)
+            .dst_acceleration_structure(target.handle)
+            .scratch_data(scratch);
+        let range = [vk::AccelerationStructureBuildRangeInfoKHR { primitive_count, ..Default::default() }];
+        // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
+        unsafe { self.structures.cmd_build_acceleration_structures(commands, &[info], &[&range]) };
+    }
+}
+
+type Type = vk::AccelerationStructureTypeKHR;
+
+struct Structure<'a> {
+    handle: vk::AccelerationStructureKHR,
+    builder: &'a Builder<'a>,
+}
+
+impl Drop for Structure<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the device is idle after waiting, and the buffer goes later (lifetime).
+        unsafe {
+            let _ = self.builder.lab.device.device_wait_idle();
+            self.builder.structures.destroy_acceleration_structure(self.handle, None);
+        }
+    }
+}
+
+fn buffer(lab: &Lab, name: &str, usage: vk::BufferUsageFlags, place: Place) -> Result<Buffer, Failure> {
+    lab.buffer(name, SIZE, usage | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS, place)
+}
+
+fn address(lab: &Lab, buffer: &Buffer) -> u64 {
+    let info = vk::BufferDeviceAddressInfo::default().buffer(buffer.handle);
+    // SAFETY: a live buffer, and the feature is enabled (lifetime, feature).
+    unsafe { lab.device.get_buffer_device_address(&info) }
+}
+
+/// What building needs; drivers may defer it to the host's threads, whence the second extension.
+const NEEDS: Needs = Needs {
+    features: &[Feature::AccelerationStructure, Feature::BufferDeviceAddress],
+    extensions: &[khr::acceleration_structure::NAME, khr::deferred_host_operations::NAME],
+    ..Needs::NOTHING
+};
+
+fn input(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &NEEDS)?;
+    let builder = Builder::new(&lab)?;
+    let bottom = builder.structure("bottom", Type::BOTTOM_LEVEL)?;
+    lab.run_once("update and build", |commands| {
+        lab.update(commands, &builder.boxes, &BOX);
+        lab.mend(commands, scope::COPY_WRITE, Scope { access: vk::AccessFlags::SHADER_READ, ..BUILT });
+        builder.build(commands, &bottom, Type::BOTTOM_LEVEL);
+    })
+}
+
+fn copied(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &NEEDS)?;
+    let builder = Builder::new(&lab)?;
+    let bottom = builder.structure("bottom", Type::BOTTOM_LEVEL)?;
+    let copy = builder.structure("copy", Type::BOTTOM_LEVEL)?;
+    lab.run_once("boxes", |commands| {
+        lab.update(commands, &builder.boxes, &BOX);
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::ALL);
+    })?;
+    lab.run_once("build and copy", |commands| {
+        builder.build(commands, &bottom, Type::BOTTOM_LEVEL);
+        lab.mend(commands, BUILT, Scope { access: READ, ..BUILT });
+        let mode = vk::CopyAccelerationStructureModeKHR::CLONE;
+        let info = vk::CopyAccelerationStructureInfoKHR::default().src(bottom.handle).dst(copy.handle).mode(mode);
+        // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
+        unsafe { builder.structures.cmd_copy_acceleration_structure(commands, &info) };
+    })
+}
+
+fn traced(options: &Options) -> Result<(), Failure> {
+    let features = [NEEDS.features, &[Feature::RayTracingPipeline]].concat();
+    let extensions = [NEEDS.extensions, &[khr::ray_tracing_pipeline::NAME]].concat();
+    let lab = Lab::new(options, &Needs { features: &features, extensions: &extensions, ..NEEDS })?;
+    let builder = Builder::new(&lab)?;
+    let scene = builder.structure("scene", Type::TOP_LEVEL)?;
+    let rays = Rays::new(&lab, &scene)?;
+    lab.run_once("build and trace", |commands| {
+        builder.build(commands, &scene, Type::TOP_LEVEL);
+        lab.mend(commands, BUILT, Scope { stages: vk::PipelineStageFlags::RAY_TRACING_SHADER_KHR, access: READ });
+        rays.trace(&lab, commands);
+    })
+}
+
+/// A pipeline with one shader, and the table that names it.
+struct Rays {
+    tracing: khr::ray_tracing_pipeline::Device,
+    pipeline: vk::Pipeline,
+    layout: vk::PipelineLayout,
+    set: vk::DescriptorSet,
+    table: Buffer,
+}
+
+impl Rays {
+    fn new(lab: &Lab, scene: &Structure) -> Result<Rays, Failure> {
+        let kind = vk::DescriptorType::ACCELERATION_STRUCTURE_KHR;
+        let set_layout = lab.set_layout(&[kind], vk::ShaderStageFlags::RAYGEN_KHR)?;
+        let set = lab.descriptor_set(lab.descriptor_pool(1, &[(kind, 1)])?, set_layout)?;
+        let scenes = [scene.handle];
+        let mut written = vk::WriteDescriptorSetAccelerationStructureKHR::default().acceleration_structures(&scenes);
+        let write = vk::WriteDescriptorSet::default().dst_set(set).descriptor_type(kind).descriptor_count(1);
+        lab.write_descriptors(&[write.push_next(&mut written)]);
+        let tracing = khr::ray_tracing_pipeline::Device::new(&lab.instance.handle, &lab.device);
+        let layout = lab.pipeline_layout(&[set_layout], None)?;
+        let pipeline = lab.with_stage(shader!("shoot.rgen"), |stage| {
+            let stages = [stage];
+            let group = vk::RayTracingShaderGroupCreateInfoKHR::default()
+                .ty(vk::RayTracingShaderGroupTypeKHR::GENERAL)
+                .closest_hit_shader(vk::SHADER_UNUSED_KHR)
+                .any_hit_shader(vk::SHADER_UNUSED_KHR)
+                .intersection_shader(vk::SHADER_UNUSED_KHR);
+            let groups = [group];
+            let info = vk::RayTracingPipelineCreateInfoKHR::default().stages(&stages).groups(&groups);
+            let info = [info.max_pipeline_ray_recursion_depth(1).layout(layout)];
+            // SAFETY: `info` lives until the call returns, and the feature is enabled (lifetime, feature).
+            unsafe {
+                let (deferred, cache) = (vk::DeferredOperationKHR::null(), vk::PipelineCache::null());
+                tracing.create_ray_tracing_pipelines(deferred, cache, &info, None)
+            }
+        })?;
+        let usage = vk::BufferUsageFlags::SHADER_BINDING_TABLE_KHR;
+        let table = buffer(lab, "table", usage, Place::Host)?;
+        // SAFETY: the pipeline has one group, whose handle is at most 32 bytes long.
+        let handle = unsafe { tracing.get_ray_tracing_shader_group_handles(pipeline, 0, 1, 32) }?;
+        lab.write(&table, &words_of_bytes(&handle))?;
+        Ok(Rays { tracing, pipeline, layout, set, table })
+    }
+
+    fn trace(&self, lab: &Lab, commands: vk::CommandBuffer) {
+        let bind_point = vk::PipelineBindPoint::RAY_TRACING_KHR;
+        let first =
+            vk::StridedDeviceAddressRegionKHR { device_address: address(lab, &self.table), stride: 64, size: 64 };
+        let none = vk::StridedDeviceAddressRegionKHR::default();
+        // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
+        unsafe {
+            lab.device.cmd_bind_pipeline(commands, bind_point, self.pipeline);
+            lab.device.cmd_bind_descriptor_sets(commands, bind_point, self.layout, 0, &[self.set], &[]);
+            self.tracing.cmd_trace_rays(commands, &first, &none, &none, &none, 1, 1, 1);
+        }
+    }
+}

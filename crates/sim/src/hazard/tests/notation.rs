@@ -5,8 +5,8 @@
 
 use lavascope_abi::{AccessFlags2, Format, ImageAspectFlags, QueueFlags};
 use lavascope_program::{
-    Access, Area, Barrier, Batch, Command, CommandBuffer, CommandBufferId, Components, Dependency, EventId, FenceId,
-    Image, ImageRegion, Ownership, Point, Program, Queue, QueueId, RasterOrder, Region, Resource, ResourceId,
+    Access, Area, Barrier, Batch, Certainty, Command, CommandBuffer, CommandBufferId, Components, Dependency, EventId,
+    FenceId, Image, ImageRegion, Ownership, Point, Program, Queue, QueueId, RasterOrder, Region, Resource, ResourceId,
     ResourceKind, Scope, SemaphoreId, SetEvent, Signal, Step, Tiling, Wait, WaitEvents, What,
 };
 

@@ -309,9 +309,7 @@ impl World<'_> {
     /// An acceleration structure in a buffer of the program, or in a new one.
     fn structure_in(&self, it: Option<&Bytes>) -> Result<vk::AccelerationStructureKHR, ActError> {
         match it {
-            Some((buffer, bytes)) => {
-                self.structure(self.made(*buffer).buffer(), bytes.start, bytes.end - bytes.start)
-            }
+            Some((buffer, bytes)) => self.structure(self.made(*buffer).buffer(), bytes.start, bytes.end - bytes.start),
             None => self.structure(self.scratch()?, 0, SCRATCH),
         }
     }

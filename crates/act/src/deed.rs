@@ -48,7 +48,10 @@ pub(crate) enum Deed {
     },
     Trace(Trace),
     Build(Build),
-    CopyStructure { src: Option<Bytes>, dst: Option<Bytes> },
+    CopyStructure {
+        src: Option<Bytes>,
+        dst: Option<Bytes>,
+    },
     Encode {
         src: ResourceId,
         region: ImageRegion,

@@ -145,12 +145,12 @@ impl Entered {
     fn after(self, found: Option<Box<Found>>, names: &Names) -> Entered {
         match found {
             None => self,
-            Some(found) => self.after_telling(found, names),
+            Some(found) => self.after_telling(&found, names),
         }
     }
 
     #[cold]
-    fn after_telling(self, found: Box<Found>, names: &Names) -> Entered {
+    fn after_telling(self, found: &Found, names: &Names) -> Entered {
         let tell = || found.tell(names, Moment::BeforeTheDriver);
         match fence("messages", tell, || Answer::Nobody) {
             Answer::GiveUp => Entered { is_given_up: true, listeners: self.listeners & !Hub::INLINE, ..self },

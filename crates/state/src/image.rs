@@ -4,15 +4,20 @@ use std::ops::Range;
 
 use lavascope_abi as vk;
 use lavascope_event::{Call, Outcome, View};
-use lavascope_program::{self as program, Area, Binding, ImageRegion, Resource, ResourceId, ResourceKind, Tiling};
+use lavascope_program::{
+    self as program, Access, Area, Binding, Certainty, ImageRegion, Region, Resource, ResourceId, ResourceKind, Tiling,
+};
 
 use crate::device::{Device, Event};
 use crate::format;
 use crate::listener::Out;
 use crate::region;
+use crate::usage::Usage;
 
 pub(crate) struct Buffer {
     pub(crate) size: u64,
+    /// `VkBufferUsageFlags2`.
+    pub(crate) usage: u64,
     pub(crate) is_sparse: bool,
     /// One queue family owns each part of it.
     pub(crate) is_exclusive: bool,
@@ -39,7 +44,7 @@ pub(crate) struct Image {
     pub(crate) is_exclusive: bool,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct ImageView {
     pub(crate) resource: ResourceId,
     pub(crate) region: ImageRegion,
@@ -108,6 +113,7 @@ impl Device {
         }
         let mut buffer = Buffer {
             size: info.size,
+            usage: usage_of(info),
             is_sparse: info.flags.0 & vk::BufferCreateFlags::SPARSE_BINDING.0 != 0,
             is_exclusive: info.sharing_mode == vk::SharingMode::EXCLUSIVE,
             resource: None,
@@ -221,6 +227,20 @@ fn tiling(info: View<'_, vk::ImageCreateInfo>) -> Tiling {
     match layouts.len() == format::plane_count(info.format) && is_known {
         true => Tiling::Pitched(layouts.into()),
         false => Tiling::Optimal,
+    }
+}
+
+/// What a buffer is made for; a newer structure outweighs the field.
+fn usage_of(info: View<'_, vk::BufferCreateInfo>) -> u64 {
+    let newer = info.chained::<vk::BufferUsageFlags2CreateInfo>();
+    newer.map_or(u64::from(info.usage.0), |it| it.usage.0)
+}
+
+impl ImageView {
+    /// A read of something in it, which the device decides.
+    pub(crate) fn read(&self, usage: Usage) -> Access {
+        let access = usage.on(self.resource, Region::Image(self.region.clone()));
+        Access { certainty: Certainty::Somewhere, ..access }
     }
 }
 

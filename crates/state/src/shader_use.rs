@@ -11,6 +11,7 @@ use crate::device::Device;
 use crate::launch::Launch;
 use crate::listener::Out;
 use crate::numbers::Numbers;
+use crate::ray::SCRATCH;
 use crate::rendering::Scene;
 use crate::shader::{AddressUse, DescriptorUse, Element, Shader};
 use crate::usage::Usage;
@@ -34,6 +35,16 @@ impl Uses {
     pub(crate) fn order(&mut self, aspects: u32) {
         self.fixed.iter_mut().for_each(|it| order(it, aspects));
         self.late.iter_mut().for_each(|it| it.access.ordered = aspects);
+    }
+
+    /// Where these shaders are only some of those that may run, nothing of it is certain.
+    pub(crate) fn weaken_unless(&mut self, is_sure: bool) {
+        if !is_sure {
+            let certainties = self.fixed.iter_mut().map(|it| &mut it.certainty);
+            for it in certainties.chain(self.late.iter_mut().map(|it| &mut it.access.certainty)) {
+                *it = (*it).max(Certainty::Maybe);
+            }
+        }
     }
 }
 
@@ -88,6 +99,7 @@ impl Device {
                 workgroup: interface.workgroup_size.unwrap_or([1; 3]),
             };
             let stage = shader.pipeline_stage();
+            uses.fixed.extend(state.descriptors_read(kind, shader, out));
             for it in &interface.descriptors {
                 self.add_descriptor(&numbers, stage, it, area_of(&state.scene), &mut uses, out);
             }
@@ -111,6 +123,7 @@ impl Device {
         let (set, handle) = match &bound.set {
             SetRef::Pushed(set) => (Some(&**set), None),
             SetRef::Handle(handle) => (self.sets.get(*handle), Some(*handle)),
+            SetRef::InMemory(..) => (None, None),
         };
         let Some(set) = set else { return };
         let Some(binding) = set.layout.bindings.get(&it.binding) else { return };
@@ -261,6 +274,19 @@ impl Device {
                 let structure = self.structures.get(handle)?;
                 Some((structure.resource, Region::Buffer(structure.bytes.clone())))
             }
+            Content::BoundStructure(handle) => {
+                let (resource, bytes) = self.structures_nv.get(handle)?.part()?;
+                Some((resource, Region::Buffer(bytes)))
+            }
+            Content::TensorView(handle) => {
+                let (resource, bytes) = self.tensors.get(*self.tensor_views.get(handle)?)?.part()?;
+                Some((resource, Region::Buffer(bytes)))
+            }
+            Content::StructureAt(address) => {
+                // How large it is nobody said; its beginning is read in any case.
+                let (resource, bytes) = self.at_address(address, SCRATCH)?;
+                Some((resource, Region::Buffer(bytes)))
+            }
         }
     }
 }
@@ -335,9 +361,12 @@ fn accesses_of(ty: DescriptorType) -> (Bits, Option<Bits>) {
         DescriptorType::STORAGE_BUFFER
         | DescriptorType::STORAGE_BUFFER_DYNAMIC
         | DescriptorType::STORAGE_IMAGE
+        | DescriptorType::TENSOR_ARM
         | DescriptorType::STORAGE_TEXEL_BUFFER => (Bits::SHADER_STORAGE_READ, Some(Bits::SHADER_STORAGE_WRITE)),
         DescriptorType::INPUT_ATTACHMENT => (Bits::INPUT_ATTACHMENT_READ, None),
-        DescriptorType::ACCELERATION_STRUCTURE_KHR => (Bits::ACCELERATION_STRUCTURE_READ_KHR, None),
+        DescriptorType::ACCELERATION_STRUCTURE_KHR
+        | DescriptorType::ACCELERATION_STRUCTURE_NV
+        | DescriptorType::PARTITIONED_ACCELERATION_STRUCTURE_NV => (Bits::ACCELERATION_STRUCTURE_READ_KHR, None),
         // Sampled images, uniform texel buffers, and what is like them.
         _ => (Bits::SHADER_SAMPLED_READ, None),
     }

@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use lavascope_abi::{AccessFlags2 as Bits, Command as Api, PipelineStageFlags2 as Stage, *};
-use lavascope_program::{HazardKind, QueueId, Region, ResourceId, SemaphoreId, Step};
+use lavascope_program::{Certainty, HazardKind, QueueId, Region, ResourceId, SemaphoreId, Step};
 use lavascope_state::{Collector, Life};
 use lavascope_sync::check;
 
@@ -160,6 +160,7 @@ fn flushes_and_invalidations_tell_of_one_resource_or_of_none() {
         resource: ResourceId(resource),
         region: Region::Buffer(bytes),
         is_write,
+        certainty: Certainty::Certain,
     };
     assert_eq!(app.program().steps, [access(1, 256..768, true), access(0, 0..64, false)]);
     assert_eq!(app.tracker.missing().map(|it| it.1).sum::<u64>(), 1);

@@ -151,7 +151,7 @@ fn labels(work: &Work<'_>) -> Vec<String> {
     let recorded = work.buffers.iter().filter_map(|it| it.own.as_deref());
     let mut lines = Vec::new();
     for own in recorded.filter(|it| !it.marks.is_empty()) {
-        let mut paths: Vec<&str> = own.marks.iter().filter_map(|it| it.labels.as_deref()).collect();
+        let mut paths: Vec<String> = own.marks.iter().filter_map(|it| Some(it.labels.as_ref()?.join("::"))).collect();
         paths.dedup();
         let (first, last) = (own.marks.first().map(function_text), own.marks.last().map(function_text));
         let ends = format!("{} to {}", first.unwrap_or_default(), last.unwrap_or_default());

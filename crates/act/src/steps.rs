@@ -54,7 +54,7 @@ impl World<'_> {
             Step::ResetEvent(event) => {
                 check("vkResetEvent", call!(self.vk, reset_event(self.device, self.events[event.0 as usize])))?;
             }
-            Step::HostAccess { resource, region, is_write } => self.host_access(*resource, region, *is_write)?,
+            Step::HostAccess { resource, region, is_write, .. } => self.host_access(*resource, region, *is_write)?,
             Step::Acquire { image, semaphore, fence } => self.acquire(*image, *semaphore, *fence)?,
             Step::Present { queue, waits, images } => self.present(*queue, waits, images)?,
             Step::BindSparse { queue, waits, binds, signals, fence } => {

@@ -206,6 +206,20 @@ impl Device {
     }
 }
 
+/// What a buffer is made for; a newer structure outweighs the field.
+fn usage_of(info: View<'_, vk::BufferCreateInfo>) -> u64 {
+    let newer = info.chained::<vk::BufferUsageFlags2CreateInfo>();
+    newer.map_or(u64::from(info.usage.0), |it| it.usage.0)
+}
+
+impl ImageView {
+    /// A read of something in it, which the device decides.
+    pub(crate) fn read(&self, usage: Usage) -> Access {
+        let access = usage.on(self.resource, Region::Image(self.region.clone()));
+        Access { certainty: Certainty::Somewhere, ..access }
+    }
+}
+
 /// Where texels lie, if that is known: for linear images dense, or where the application says.
 fn tiling(info: View<'_, vk::ImageCreateInfo>) -> Tiling {
     /// `DRM_FORMAT_MOD_LINEAR`: what other modifiers mean only drivers know.
@@ -227,20 +241,6 @@ fn tiling(info: View<'_, vk::ImageCreateInfo>) -> Tiling {
     match layouts.len() == format::plane_count(info.format) && is_known {
         true => Tiling::Pitched(layouts.into()),
         false => Tiling::Optimal,
-    }
-}
-
-/// What a buffer is made for; a newer structure outweighs the field.
-fn usage_of(info: View<'_, vk::BufferCreateInfo>) -> u64 {
-    let newer = info.chained::<vk::BufferUsageFlags2CreateInfo>();
-    newer.map_or(u64::from(info.usage.0), |it| it.usage.0)
-}
-
-impl ImageView {
-    /// A read of something in it, which the device decides.
-    pub(crate) fn read(&self, usage: Usage) -> Access {
-        let access = usage.on(self.resource, Region::Image(self.region.clone()));
-        Access { certainty: Certainty::Somewhere, ..access }
     }
 }
 

@@ -4,9 +4,7 @@ use std::ops::Range;
 
 use lavascope_abi as vk;
 use lavascope_event::{Call, Outcome, View};
-use lavascope_program::{
-    Binding, Certainty, MemoryId, Region, Resource, ResourceId, Step, SubresourceLayout, Tiling,
-};
+use lavascope_program::{Binding, Certainty, MemoryId, Region, Resource, ResourceId, Step, SubresourceLayout, Tiling};
 
 use crate::device::{Device, Event};
 use crate::format;
@@ -182,8 +180,7 @@ impl Device {
         let resource = image.with(binding);
         let id = self.add_resource(handle, &resource, out);
         let bytes = offset..offset.saturating_add(size);
-        let whole = Some(whole);
-        self.add_resident(memory, Resident { resource: id, bytes, whole, is_input: false, is_opaque });
+        self.add_resident(memory, Resident { resource: id, bytes, whole: Some(whole), is_input: false, is_opaque });
         if let Some(image) = self.images.get_mut(handle) {
             (image.resource, image.memory) = (Some(id), memory);
         }

@@ -31,12 +31,6 @@ pub(crate) struct Uses {
 }
 
 impl Uses {
-    /// Input attachments of these aspects are read in the order of fragments.
-    pub(crate) fn order(&mut self, aspects: u32) {
-        self.fixed.iter_mut().for_each(|it| order(it, aspects));
-        self.late.iter_mut().for_each(|it| it.access.ordered = aspects);
-    }
-
     /// Where these shaders are only some of those that may run, nothing of it is certain.
     pub(crate) fn weaken_unless(&mut self, is_sure: bool) {
         if !is_sure {
@@ -45,6 +39,12 @@ impl Uses {
                 *it = (*it).max(Certainty::Maybe);
             }
         }
+    }
+
+    /// Input attachments of these aspects are read in the order of fragments.
+    pub(crate) fn order(&mut self, aspects: u32) {
+        self.fixed.iter_mut().for_each(|it| order(it, aspects));
+        self.late.iter_mut().for_each(|it| it.access.ordered = aspects);
     }
 }
 

@@ -182,7 +182,10 @@ fn the_host_means_the_buffer_and_not_the_image_over_it() {
         },
     );
     let (resource, region) = (ResourceId(1), Region::Buffer(0..64));
-    assert_eq!(app.program().steps, [Step::HostAccess { resource, region, is_write: true }]);
+    assert_eq!(
+        app.program().steps,
+        [Step::HostAccess { resource, region, is_write: true, certainty: lavascope_program::Certainty::Certain }]
+    );
     assert_eq!(app.tracker.missing().count(), 0);
 }
 

@@ -59,6 +59,11 @@ pub(crate) fn waited(times: u64, time: Duration) {
     say("waited", json!({ "times": times, "milliseconds": time.as_millis() as u64 }));
 }
 
+/// A device was lost. Says whether there is a report.
+pub(crate) fn device_lost(title: &str, lines: &[String]) -> bool {
+    say("device-lost", json!({ "text": title, "lines": lines }))
+}
+
 /// Whether there is a report.
 pub(crate) fn is_open() -> bool {
     let report = REPORT.lock().unwrap_or_else(PoisonError::into_inner);

@@ -5,6 +5,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use lavascope_event::LabelPath;
 use lavascope_program::{At, Batch, Command, CommandBufferId, Place, Point, QueueId, ResourceId, SemaphoreId, Step};
 use lavascope_state::{Gone, Source};
 
@@ -37,6 +38,8 @@ pub(crate) struct Kept {
     pub(crate) step: Step,
     /// For each batch and each of its command buffers.
     pub(crate) buffers: Vec<Vec<Submitted>>,
+    /// The debug labels of its queue.
+    pub(crate) labels: Option<LabelPath>,
     commands: usize,
 }
 
@@ -77,7 +80,11 @@ pub(crate) struct Signaled {
 impl Kept {
     pub(crate) fn new(index: u32, submit: u64, source: Source, step: Step, buffers: Vec<Vec<Submitted>>) -> Kept {
         let commands = buffers.iter().flatten().map(Submitted::commands).sum();
-        Kept { index, submit, source, step, buffers, commands }
+        Kept { index, submit, source, step, buffers, labels: None, commands }
+    }
+
+    pub(crate) fn in_labels(self, labels: Option<LabelPath>) -> Kept {
+        Kept { labels, ..self }
     }
 
     /// A command buffer that is being recorded, as if it were all that is ever submitted.
@@ -208,6 +215,11 @@ impl Window {
             window.kept.push_back(kept);
         }
         window
+    }
+
+    /// All that is kept.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Kept> {
+        self.kept.iter()
     }
 
     /// The steps from one on, and what was signaled before.

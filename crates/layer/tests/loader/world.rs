@@ -13,6 +13,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) layers: &'a [&'a CStr],
     pub(crate) extensions: &'a [&'a CStr],
     pub(crate) device_extensions: &'a [&'a CStr],
+    /// Whether the device has the feature of `VK_EXT_device_fault`.
+    pub(crate) wants_faults: bool,
     /// For our layer, through `VK_EXT_layer_settings`.
     pub(crate) settings: &'a [(&'a CStr, &'a CStr)],
     pub(crate) utils: Option<vk::DebugUtilsMessengerCreateInfoEXT<'a>>,
@@ -20,8 +22,15 @@ pub(crate) struct Setup<'a> {
 }
 
 impl<'a> Setup<'a> {
-    pub(crate) const BARE: Setup<'static> =
-        Setup { layers: &[], extensions: &[], device_extensions: &[], settings: &[], utils: None, report: None };
+    pub(crate) const BARE: Setup<'static> = Setup {
+        layers: &[],
+        extensions: &[],
+        device_extensions: &[],
+        wants_faults: false,
+        settings: &[],
+        utils: None,
+        report: None,
+    };
     pub(crate) const OFF: Setup<'static> = Setup { layers: &[LAYER], ..Setup::BARE };
     pub(crate) const STATS: Setup<'static> = Setup { settings: &[(c"stats", c"on")], ..Setup::OFF };
 
@@ -59,7 +68,7 @@ impl<'a> Setup<'a> {
     }
 
     pub(crate) fn world(&self, entry: &ash::Entry) -> World {
-        World::new(self.instance(entry), self.device_extensions)
+        World::new(self.instance(entry), self)
     }
 }
 
@@ -81,8 +90,8 @@ pub(crate) struct World {
 }
 
 impl World {
-    fn new(instance: ash::Instance, extensions: &[&CStr]) -> World {
-        let device = device(&instance, extensions);
+    fn new(instance: ash::Instance, setup: &Setup<'_>) -> World {
+        let device = device(&instance, setup);
         // SAFETY: the device has this queue.
         let queue = unsafe { device.get_device_queue(0, 0) };
         World { instance, device, queue }
@@ -152,11 +161,15 @@ impl World {
 }
 
 /// A device with one queue.
-pub(crate) fn device(instance: &ash::Instance, extensions: &[&CStr]) -> ash::Device {
+pub(crate) fn device(instance: &ash::Instance, setup: &Setup<'_>) -> ash::Device {
     let priorities = [1.0];
     let queues = [vk::DeviceQueueCreateInfo::default().queue_priorities(&priorities)];
-    let extensions = pointers(extensions);
-    let info = vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&extensions);
+    let extensions = pointers(setup.device_extensions);
+    let mut faults = vk::PhysicalDeviceFaultFeaturesEXT::default().device_fault(true);
+    let mut info = vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&extensions);
+    if setup.wants_faults {
+        info = info.push_next(&mut faults);
+    }
     // SAFETY: the info is valid.
     unsafe {
         let physical = instance.enumerate_physical_devices().expect("the null driver has a device");

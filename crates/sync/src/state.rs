@@ -29,6 +29,8 @@ pub(crate) struct State {
     span: u32,
     writer: By,
     reader: By,
+    /// Whether all that it knows is of spots that marks were made for (see `mark`).
+    is_marked: bool,
 }
 
 /// Who accesses, and how.
@@ -146,8 +148,13 @@ impl State {
         }
     }
 
-    /// Whether it conflicts with anything.
+    /// Whether a read conflicts with anything.
     #[inline]
+    pub(crate) fn conflicts_with_read(&self, now: &Now<'_>, by: By) -> bool {
+        self.written != 0 && self.conflicts(*now, by)
+    }
+
+    /// Whether it conflicts with anything.
     pub(crate) fn conflicts(&self, now: Now<'_>, by: By) -> bool {
         let is_write = TABLES.write_column(by.usage).is_some();
         let more = self.more.as_deref();
@@ -220,6 +227,31 @@ impl State {
         (self.span, self.last, self.reader) = (u32::try_from(last - first).unwrap_or(0), last, by);
     }
 
+    #[inline]
+    pub(crate) fn is_written(&self) -> bool {
+        self.written != 0
+    }
+
+    #[inline]
+    pub(crate) fn is_marked(&self) -> bool {
+        self.is_marked
+    }
+
+    #[inline]
+    pub(crate) fn set_marked(&mut self, is_marked: bool) {
+        self.is_marked = is_marked;
+    }
+
+    /// When it was read last in this very way.
+    #[inline]
+    pub(crate) fn last_read(&self, usage: Usage, order: Order) -> Option<Tag> {
+        if self.last != 0 && (self.reader.usage, self.reader.order) == (usage, order) {
+            return Some(self.last);
+        }
+        let reads = &self.more.as_deref()?.reads;
+        reads.iter().find(|it| (it.usage, it.order) == (usage, order)).map(|it| it.last)
+    }
+
     /// When it was accessed: what may be named as the earlier access of a conflict.
     pub(crate) fn tags(&self) -> impl Iterator<Item = Tag> {
         self.writes().map(|it| it.tag).chain(self.reads().map(|it| it.last))
@@ -241,7 +273,7 @@ impl State {
         }
         // A read in between that happens before this one has been checked in its stead.
         let stage = TABLES.stage(usage);
-        let is_covered = self.reads().filter(|it| it.first > write.tag).any(|it| {
+        let is_covered = self.reads().filter(|it| it.first > write.tag && it.first != now.tag).any(|it| {
             it.happens_before(now, stage, it.first)
                 || now.is_ordered(it.queue, it.first, (it.usage, it.order), (usage, order))
         });
@@ -331,9 +363,21 @@ impl State {
         found
     }
 
-    /// Keeps an access.
+    /// Keeps a read.
     #[inline]
+    pub(crate) fn read(&mut self, by: By, now: &Now<'_>) {
+        // The usual case: read again in the same way, with nothing between.
+        if self.more.is_none() && self.reader == by && self.last > now.from && self.first() > self.written {
+            self.set_read(self.first(), now.tag, by);
+            self.is_marked = false;
+        } else {
+            self.add(by, *now);
+        }
+    }
+
+    /// Keeps an access.
     pub(crate) fn add(&mut self, by: By, now: Now<'_>) {
+        self.is_marked = false;
         match TABLES.write_column(by.usage) {
             Some(_) => self.add_write(by, now.through, now.tag),
             None => self.add_read(by, now),
@@ -381,6 +425,7 @@ impl State {
 
     #[inline]
     pub(crate) fn add_write(&mut self, by: By, through: ResourceId, tag: Tag) {
+        self.is_marked = false;
         if self.written != tag {
             *self = State { written: tag, writer: by, through: Through(through), ..State::default() };
         } else if self.writes().all(|it| (it.usage, it.through) != (by.usage, through)) || by.usage == TRANSITION_WRITE

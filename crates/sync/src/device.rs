@@ -79,6 +79,10 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
+    pub(crate) fn kind(&self) -> lavascope_program::Queue {
+        lavascope_program::Queue { family: self.family, flags: self.flags }
+    }
+
     pub(crate) fn expand(&mut self, scope: Scope) -> Expanded {
         *self.expanded.entry(scope).or_insert_with(|| Expanded::new(scope, self.flags))
     }

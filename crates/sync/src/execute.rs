@@ -38,7 +38,9 @@ pub(crate) fn batch(device: &mut Device, recorded: Recorded<'_>, queue: u8, step
         let at = At { step, batch: index, primary: primary as u32, path: Vec::new() };
         let first = (device.found.len(), device.contents.found.len());
         let mut walk = Walk::new(at);
-        let is_marked = commands.is_marked(&device.addresses) && recorded.is_as_it_was(commands);
+        let is_marked = commands.is_marked(&device.addresses)
+            && commands.queue == Some(device.queues[usize::from(queue)].kind())
+            && recorded.is_as_it_was(commands);
         walk.progress.marking = if is_marked { Marking::Used } else { Marking::None };
         Executor::new(device, recorded, queue, &mut walk).run(commands);
         let is_told = |it: &Found| if is_marked { is_inside(&it.at, &it.prior) } else { commands.told.has(it) };
